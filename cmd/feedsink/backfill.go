@@ -88,6 +88,7 @@ func backfillFlags(cmd *cobra.Command, o *ops.BackfillOptions) {
 	flags.BoolVar(&o.DryRun, "dry-run", false, "only count keys, calls and the minutes they take, rows and imports")
 	flags.BoolVar(&o.Restart, "restart", false, "begin anew instead of going on where a run was interrupted")
 	flags.BoolVar(&o.AsCalls, "as-calls", false, "also profiles that are written by imports: a call replaces the profile whole")
+	flags.BoolVar(&o.AssumeNewest, "assume-newest", false, "by calls: also keys with a newer record that the mapping does not take, which its former routes may have applied")
 	flags.DurationVar(&o.GiveUp, "give-up", time.Minute, "stop when no call was answered for so long")
 }
 

@@ -25,6 +25,7 @@ type BackfillOptions struct {
 	Sink                  *admin.Client // of the running sink that has the table; nil: none was named
 	Reserve               bool          // by file also the imports that are kept back for further tries
 	DryRun, AsCalls       bool
+	AssumeNewest          bool          // also keys of which former routes may have applied newer records
 	GiveUp                time.Duration // how long it waits while no call is answered
 	Tell                  func(replay.BackfillReport)
 	Log                   *slog.Logger
@@ -71,7 +72,7 @@ func Backfill(ctx context.Context, cfg *config.Config, o BackfillOptions) (repla
 	}
 	o.Keys = int64(cfg.Memory.Pending)
 	run.Config = aside(cfg, o.GiveUp)
-	run.DryRun, run.AsCalls = o.DryRun, o.AsCalls
+	run.DryRun, run.AsCalls, run.AssumeNewest = o.DryRun, o.AsCalls, o.AssumeNewest
 	by, why, err := decideBy(&o)
 	if err != nil {
 		return replay.BackfillReport{}, err

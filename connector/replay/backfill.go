@@ -76,6 +76,7 @@ type Backfill struct {
 	tried   time.Time                        // the last of them
 	silent  bool                             // the last call came to no answer, and was the only one of its round
 	routes  map[cluster.TopicPartition]int64 // from where on the mapping's present ones count, when the run began
+	former  map[kafkaKey]int64               // the last record of each that former ones may have applied
 	held    *backfillState                   // as far as all keys are done, where some of this run are not; nil: all are
 }
 
@@ -253,6 +254,16 @@ func (b *Backfill) open(ctx, working context.Context) error {
 	return b.begin(ctx, held)
 }
 
+// findRoutes asks from where on the mapping's present routes count.
+func (b *Backfill) findRoutes(ctx context.Context, held map[cluster.TopicPartition]cluster.Span) error {
+	confirmed, err := b.Replay.confirmed(ctx)
+	b.routes, b.former = map[cluster.TopicPartition]int64{}, map[kafkaKey]int64{}
+	for p := range held {
+		b.routes[p] = confirmed.since(b.Mapping, p)
+	}
+	return err
+}
+
 // endFormer does the part of a former run of which an import, or the last calls, may have put older
 // values over newer ones.
 func (b *Backfill) endFormer(ctx, working context.Context, old *backfillState, held map[cluster.TopicPartition]cluster.Span) error {
@@ -306,7 +317,7 @@ func (b *Backfill) adopt(ctx context.Context, old *backfillState, held map[clust
 		}
 	}
 	slices.Sort(b.report.Gone)
-	return b.findDeadLetters(ctx)
+	return cmp.Or(b.findRoutes(ctx, held), b.findDeadLetters(ctx))
 }
 
 func gone(p cluster.TopicPartition, from int64) string {
@@ -332,7 +343,6 @@ func (b *Backfill) begin(ctx context.Context, held map[cluster.TopicPartition]cl
 	}
 	b.state = backfillState{Version: 1, Asked: b.Asked, Mapping: b.Mapping.Fingerprint, Since: b.Since, Until: b.Until, spans: map[cluster.TopicPartition]cluster.Span{}}
 	b.report.Since, b.report.Until = b.Since, b.Until
-	b.routes = map[cluster.TopicPartition]int64{}
 	records, unconfirmed := int64(0), int64(0)
 	for p, now := range held {
 		from, some := since[p]
@@ -348,7 +358,6 @@ func (b *Backfill) begin(ctx context.Context, held map[cluster.TopicPartition]cl
 		}
 		to := min(end, r.confirmedUpTo(confirmed, b.Mapping, p))
 		b.state.spans[p] = cluster.Span{From: from, To: max(from, to)}
-		b.routes[p] = confirmed.since(b.Mapping, p)
 		records += max(from, to) - from
 		unconfirmed += max(end-max(from, to), 0)
 	}
@@ -360,7 +369,7 @@ func (b *Backfill) begin(ctx context.Context, held map[cluster.TopicPartition]cl
 		}
 		return fmt.Errorf("mapping %s: %w: %s", b.Mapping.Name, ErrNothing, why)
 	}
-	if err := b.findDeadLetters(ctx); err != nil || r.DryRun {
+	if err := cmp.Or(b.findRoutes(ctx, held), b.findDeadLetters(ctx)); err != nil || r.DryRun {
 		return err
 	}
 	return b.save(ctx)

@@ -34,6 +34,7 @@ type stateAt struct {
 	place  cluster.TopicPartition
 	write  schemas.Write // of all records of the key there
 	byFile bool          // it begins with an upsert by file
+	key    kafkaKey      // of the last one
 	offset int64         // of the last one
 	at     time.Time
 }
@@ -65,7 +66,7 @@ func (k *keyState) add(w schemas.Write, byFile bool, rec *deadletter.Record, by 
 		s.byFile = begunByFile(&s.write, s.byFile, &w, byFile)
 		s.write, _ = by(s.write, w, byFile)
 	}
-	k.places[i].offset, k.places[i].at = rec.Offset, rec.Timestamp
+	k.places[i].key, k.places[i].offset, k.places[i].at = keyOf(rec), rec.Offset, rec.Timestamp
 }
 
 // sizeOf is about what a write takes in memory.
@@ -285,10 +286,8 @@ func (b *Backfill) writesOf(rec *deadletter.Record, count bool, each func(*route
 			return err
 		}
 	}
-	if at := place(rec); count && !taken && rec.Offset < b.routes[at] && !b.isLeftOut(rec) {
-		delete(b.routes, at) // one of a partition tells enough
-		b.report.Former = append(b.report.Former, fmt.Sprintf("%s is not taken by mapping %s now, and may have been applied under its former routes: "+
-			"an older value may go over that of such records", cluster.PlaceOf(rec), b.Mapping.Name))
+	if !taken {
+		return b.lookBack(rec, count)
 	}
 	return nil
 }
@@ -306,7 +305,7 @@ func (b *Backfill) window(s *span) (*window, []backfillRow, error) {
 		if k.hash < b.state.Tried {
 			p.deadLetter, p.touched = tried, true
 		}
-		p.keyCell = p.keyOf(&newest)
+		p.keyCell, p.former = p.keyOf(&newest), b.behind(k)
 		at.rows[RowOf(&newest)] = []*part{p}
 		rows = append(rows, backfillRow{part: p, hash: k.hash, record: fmt.Sprintf("%s@%d", last.place, last.offset)})
 		delete(s.keys, key) // its memory is the part's
@@ -378,6 +377,11 @@ func (b *Backfill) count(one backfillRow) (send bool) {
 	case b.Replay.erases(one.part):
 		b.report.Left[BatchOnly]++
 		b.note(one, BatchOnly, "its file keeps what it does not name, and a call replaces the profile whole, which --as-calls allows; or use --by file")
+		return false
+	case one.former != "" && !b.Replay.AssumeNewest:
+		b.report.Left[Unknowable]++
+		b.note(one, Unknowable, one.former+", of the same Kafka key, is not taken by the mapping now, and may have been applied under its former routes; "+
+			"--assume-newest sends the state before it all the same")
 		return false
 	case b.Replay.DryRun:
 		b.report.Sent++

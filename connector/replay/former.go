@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/deadletter"
@@ -42,6 +45,54 @@ func (r *Replay) lookBack(o *origin, rec *deadletter.Record) {
 			p.former = cluster.PlaceOf(rec).String()
 		}
 	}
+}
+
+// kafkaKey is what records of one Kafka key in one partition have in common; zero: they have none.
+type kafkaKey struct {
+	place cluster.TopicPartition
+	hash  uint64
+}
+
+func keyOf(rec *deadletter.Record) (k kafkaKey) {
+	if rec.Key != nil {
+		k = kafkaKey{place(rec), xxhash.Sum64(rec.Key)}
+	}
+	return k
+}
+
+// lookBack is Replay.lookBack for a record of the span that the mapping does not take. The first of
+// each partition is told.
+func (b *Backfill) lookBack(rec *deadletter.Record, tell bool) error {
+	at, key := cluster.PlaceOf(rec), keyOf(rec)
+	if rec.Offset >= b.routes[at.TopicPartition] || b.isLeftOut(rec) {
+		return nil
+	}
+	first := func(line string) bool { return strings.HasPrefix(line, at.TopicPartition.String()+"@") }
+	if tell && !slices.ContainsFunc(b.report.Former, first) {
+		b.report.Former = append(b.report.Former, fmt.Sprintf("%s is not taken by mapping %s now, and may have been applied under its former routes: "+
+			"an older value may go over that of such records", at, b.Mapping.Name))
+	}
+	if key == (kafkaKey{}) || b.Files != nil && !b.Replay.DryRun || b.Replay.AssumeNewest {
+		return nil
+	}
+	if b.former[key] = rec.Offset; len(b.former) > mostFormer {
+		return fmt.Errorf("mapping %s: more than %d Kafka keys have records that it does not take now, and that may have been applied under its former routes; "+
+			"--assume-newest sends older states all the same", b.Mapping.Name, mostFormer)
+	}
+	return nil
+}
+
+// mostFormer bounds the memory for such keys.
+const mostFormer = 500_000
+
+// behind is the place of a record that may have followed the key's under former routes, "" if none has.
+func (b *Backfill) behind(k *keyState) string {
+	for _, s := range k.places {
+		if last := b.former[s.key]; last > s.offset {
+			return cluster.RecordPlace{TopicPartition: s.place, Offset: last}.String()
+		}
+	}
+	return ""
 }
 
 // findMoved notes for which letters newer records of their Kafka keys go to another partition, as

@@ -143,3 +143,33 @@ func TestBackfillSaysWhereFormerRoutesMayHaveApplied(t *testing.T) {
 		}
 	}
 }
+
+// The state of a key behind which former routes may have applied a record is not sent, and no difference.
+func TestBackfillLeavesKeysBehindRecordsOfFormerRoutes(t *testing.T) {
+	for since, left := range map[int64]int{0: 0, 4: 1} {
+		w := newWorld(t)
+		for _, r := range []*kgo.Record{order("C", "upsert", `{"a":1}`), order("C", "upsert", `{"a":2,"file":1}`), order("D", "upsert", `{"a":2,"file":1}`), order("D", "upsert", `{"a":3}`)} {
+			r.Topic = divided
+			w.produce(r)
+		}
+		w.caughtUp()
+		w.routed("called", divided, since, 4)
+		judged, _, err := w.looked(replay.Looking{}, func(b *replay.Backfill) { b.Mapping = w.router.Mapping("called") }, nil)
+		if err != nil || len(judged) != 2-left {
+			t.Errorf("routes that count from offset %d: got %q judged, %v, want %d", since, judged, err, 2-left)
+		}
+		report := w.filled("called", nil)
+		if report.Left[replay.Unknowable] != int64(left) || report.Sent != int64(2-left) || w.value("D", "a") != "3" {
+			t.Errorf("routes that count from offset %d: got %+v and calls %q, want %d left", since, report, w.calls, left)
+		}
+		if left == 0 {
+			continue
+		}
+		if n := report.Notes[0]; n.Record != "sales[0]@0" || !strings.Contains(n.Message, "sales[0]@1") || !strings.Contains(n.Message, "--assume-newest") {
+			t.Errorf("got note %+v, want the reason and what to do", n)
+		}
+		if report = w.filled("called", func(b *replay.Backfill) { b.Replay.AssumeNewest = true }); report.Sent != 2 {
+			t.Errorf("assumed to be the newest: got %+v, want both sent", report)
+		}
+	}
+}

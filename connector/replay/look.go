@@ -119,7 +119,7 @@ func (b *Backfill) lookAt(ctx context.Context, s *span, judged *int, look func(c
 
 // judge has some keys looked at and counts those of which it was the newest state.
 func (b *Backfill) judge(ctx context.Context, w *window, some []backfillRow, look func(context.Context, []State) (func(int), error)) (judged int, err error) {
-	newer := func(r backfillRow) bool { return r.changed != nil }
+	newer := func(r backfillRow) bool { return r.changed != nil || r.former != "" }
 	fresh := slices.DeleteFunc(slices.Clone(some), newer)
 	states := make([]State, len(fresh))
 	for i, r := range fresh {
