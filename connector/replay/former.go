@@ -34,6 +34,17 @@ func (all lanes) since(c *router.Compiled, p cluster.TopicPartition) (offset int
 	return offset
 }
 
+// findRoutes notes from where on the present routes of the letters' mappings count.
+func findRoutes(letters []*deadLetter, confirmed lanes) {
+	for _, l := range letters {
+		for _, p := range l.parts {
+			if p.mapping != nil {
+				p.since = confirmed.since(p.mapping, place(l.Record))
+			}
+		}
+	}
+}
+
 // lookBack notes that a record which no mapping of a part takes now may have been applied under
 // former routes: one of its Kafka key, as whose row it was is not known.
 func (r *Replay) lookBack(o *origin, rec *deadletter.Record) {

@@ -59,13 +59,7 @@ func (r *Replay) window(ctx context.Context, letters []*deadLetter) error {
 	if err != nil {
 		return err
 	}
-	for _, l := range letters {
-		for _, p := range l.parts {
-			if p.mapping != nil {
-				p.since = confirmed.since(p.mapping, place(l.Record))
-			}
-		}
-	}
+	findRoutes(letters, confirmed)
 	if err := r.findMoved(ctx, letters, spans); err != nil {
 		return err
 	}
@@ -534,7 +528,7 @@ func (r *Replay) submitRows(ctx context.Context, parts []*part, call func(*part)
 		return answered
 	})
 	for _, p := range parts {
-		p.touched = p.touched || p.unanswered == unheard
+		p.touched = p.touched || errors.Is(p.unanswered, unheard)
 	}
 	if some && errors.Is(err, errNoAnswer) {
 		return nil
