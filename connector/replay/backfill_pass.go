@@ -463,7 +463,8 @@ func (b *Backfill) rest(ctx context.Context, hash uint64) error {
 //  2. The calls are made, each is answered, and the logs are read to their ends as they
 //     stand then; what changed meanwhile is sent again.
 //  3. What of them is done is noted, with the next round at the latest. Rows with an
-//     attempt that may still be applied wait, and nothing beyond them is done.
+//     attempt that may still be applied wait, and so do those that came to no answer: nothing
+//     beyond them is done.
 func (b *Backfill) round(ctx context.Context, w *window, sending []backfillRow, upTo uint64) error {
 	if b.state.Tried < upTo {
 		b.state.Tried = upTo
@@ -484,7 +485,10 @@ func (b *Backfill) round(ctx context.Context, w *window, sending []backfillRow, 
 		}
 		b.ended(one)
 	}
-	return cmp.Or(b.flooded(), b.sendLate(ctx, w, false))
+	if err := b.flooded(); err != nil {
+		return err
+	}
+	return b.sendLate(ctx, w, false)
 }
 
 // deliver sends the rows' newest states. One that comes to no answer is set aside; if none of
