@@ -115,6 +115,7 @@ const mostLeft uint64 = 100e6
 // inUse is how much memory is in use, in bytes.
 func inUse() uint64 {
 	runtime.GC()
+	runtime.GC() // what is in pools goes with the second one
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapInuse + m.StackInuse
