@@ -23,7 +23,8 @@ RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags timetzdata,grpcnotrac
     -gcflags 'go.opentelemetry.io/...=-l' -gcflags 'github.com/spf13/...=-l' \
     -gcflags 'github.com/twmb/franz-go/pkg/kadm/...=-l' -gcflags 'github.com/twmb/franz-go/pkg/kfake/...=-l' \
     -gcflags 'github.com/bufbuild/protocompile/...=-l' -gcflags 'github.com/goccy/go-yaml/...=-l' \
-    -gcflags 'github.com/feedsink/feedsink/connector/dev/...=-l' \
+    -gcflags 'github.com/feedsink/feedsink/connector/dev/...=-l' -gcflags 'github.com/feedsink/feedsink/connector/replay/...=-l' \
+    -gcflags 'github.com/feedsink/feedsink/connector/setup/...=-l' -gcflags 'github.com/feedsink/feedsink/router/check/...=-l' \
     -ldflags "-s -w -funcalign=16 -X main.version=${VERSION} -X main.commit=${COMMIT}" \
     -o /root-fs/feedsink ./cmd/feedsink
 RUN mkdir -p /root-fs/etc/ssl/certs /root-fs/etc/feedsink /spool/feedsink \

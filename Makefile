@@ -31,7 +31,8 @@ build: ## the binary, as dist/feedsink
 		$(foreach slow,google.golang.org/grpc google.golang.org/protobuf go.opentelemetry.io github.com/spf13 \
 			github.com/twmb/franz-go/pkg/kadm github.com/twmb/franz-go/pkg/kfake \
 			github.com/bufbuild/protocompile github.com/goccy/go-yaml \
-			github.com/feedsink/feedsink/connector/dev,-gcflags '$(slow)/...=-l') \
+			github.com/feedsink/feedsink/connector/dev github.com/feedsink/feedsink/connector/replay \
+			github.com/feedsink/feedsink/connector/setup github.com/feedsink/feedsink/router/check,-gcflags '$(slow)/...=-l') \
 		-ldflags '-s -w -funcalign=16 -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o dist/feedsink ./cmd/feedsink
 
 man: ## the manual pages of all commands, in dist/man
