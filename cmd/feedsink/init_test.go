@@ -242,7 +242,7 @@ func TestInitGetsInAsItIsTold(t *testing.T) {
 		"--sasl PLAIN --username me --password-file password":                                            "--sasl: PLAIN would send its secret without encryption; add --tls, or --allow-plaintext if",
 		"--tls --sasl OAUTHBEARER":                                                                       "--client-id: is required; OAUTHBEARER needs --token-url, --client-id and --client-secret-file, or --token-file",
 		"--tls --sasl OAUTHBEARER --token-file password --client-id me":                                  "--token-file: only one of --token-file and --token-url can be given",
-		"--tls --sasl OAUTHBEARER --token-file /none":                                                    "--token-file: read secret: ",
+		"--tls --sasl OAUTHBEARER --token-file /none":                                                    "--token-file: names no readable file: ",
 		"--tls --sasl OAUTHBEARER --token-file password --extension ab":                                  "--extension[0]: must be name=value",
 		"--tls --sasl OAUTHBEARER --token-url http://login --client-id me --client-secret-file password": "--token-url: would send secrets over plain HTTP",
 		"--brokers username":                       "--brokers[1]: must be host:port, is \"username\"",

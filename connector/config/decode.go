@@ -40,7 +40,7 @@ func (d *decoder) value(path string, n *node, into reflect.Value) {
 		d.block(path, n, into)
 		return
 	}
-	text, ok := d.scalar(path, n, into.Type() == reflect.TypeFor[Secret]())
+	text, ok := d.scalar(path, n, into.Type())
 	plain := n.plain || text != n.text && wantsPlain(into.Kind())
 	if !ok || plain && isNothing(text) && !meansNull(text, into) {
 		return
@@ -48,21 +48,27 @@ func (d *decoder) value(path string, n *node, into reflect.Value) {
 	if message, hint := parseScalar(text, plain, into.Addr().Interface()); message != "" {
 		at := d.places[path]
 		if at.written != "" {
-			message += ", is " + quote(at.written)
+			message += ", is " + d.written(path, "")
 		}
 		d.unreadable(at, path, message, hint)
 	}
 }
 
-// scalar notes the place of a scalar and gives its text with environment
-// variables replaced.
-func (d *decoder) scalar(path string, n *node, secret bool) (text string, ok bool) {
-	p := n.place
-	if !secret {
+// scalar notes the place of a scalar, what variables put into it, and gives its text
+// with environment variables replaced.
+func (d *decoder) scalar(path string, n *node, of reflect.Type) (text string, ok bool) {
+	p, secret := n.place, of == reflect.TypeFor[Secret]()
+	// An address may carry a password, and a file's content be where its path belongs.
+	hidden := secret || of == reflect.TypeFor[Address]() || strings.HasSuffix(path, "File")
+	if !hidden {
 		p.written = n.text
 	}
 	d.places[path] = p
-	text, err := expand(n.text, d.env)
+	text, err := expand(n.text, func(name string) (string, bool) {
+		content, set := d.env(name)
+		d.filled = append(d.filled, filled{path, name, content})
+		return content, set
+	})
 	if err == nil {
 		return text, true
 	}
@@ -72,7 +78,7 @@ func (d *decoder) scalar(path string, n *node, secret bool) (text string, ok boo
 			return string(unset), true
 		}
 		hint = "set it, or write ${" + string(unset) + ":-default}"
-	} else if secret {
+	} else if hidden || strings.Contains(n.text, "@") {
 		message = "a ${…} that cannot be read" // what is in it may be the secret
 	}
 	d.unreadable(p, path, message, hint)
@@ -150,7 +156,7 @@ func (d *decoder) shorthand(path string, n *node, into reflect.Value) bool {
 		return true
 	}
 	if column, ok := reflect.TypeAssert[*router.Column](into.Addr()); ok {
-		if text, ok := d.scalar(path, n, false); ok {
+		if text, ok := d.scalar(path, n, reflect.TypeFor[string]()); ok {
 			column.Name = text
 		}
 		return true
@@ -200,7 +206,7 @@ func (d *decoder) mismatch(path string, n *node, into reflect.Value) {
 	case into.Kind() == reflect.Slice:
 		wanted = list
 		if n.kind == scalar {
-			hint = "write " + listOf(n.text)
+			hint = "write " + listOf(withoutLogin(n.text))
 		}
 	case wantsBlock(into.Type()):
 		wanted, hint = object, "its keys are "+strings.Join(keysOf(into.Type()), ", ")

@@ -113,7 +113,7 @@ func (file File) Warnings(env func(string) (string, bool)) []Problem {
 		return nil
 	}
 	for _, w := range check.Warnings(r) {
-		f.breaks(w.Path, w.Message, w.Hint)
+		f.compiled(w)
 	}
 	sortByPlace(f.problems)
 	return f.problems

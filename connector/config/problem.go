@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/feedsink/feedsink/router/problem"
 )
@@ -51,10 +52,14 @@ type place struct {
 	written      string // a scalar as the file has it, before environment variables
 }
 
+// filled is what an environment variable put into the scalar at a path.
+type filled struct{ path, name, content string }
+
 // findings gathers problems and knows where each path of the file stands.
 type findings struct {
 	problems []Problem
 	places   map[string]place
+	filled   []filled
 	unread   map[string]bool // paths whose value could not be read: rules about them say nothing new
 }
 
@@ -95,10 +100,43 @@ func (f *findings) breaks(path, message, hint string) {
 // the default it stands for. An environment variable shows as its name: what
 // is in it may be secret.
 func (f *findings) written(path string, otherwise any) string {
+	text := fmt.Sprint(otherwise)
 	if p, ok := f.places[path]; ok && p.written != "" {
-		return quote(p.written)
+		text = p.written
 	}
-	return quote(fmt.Sprint(otherwise))
+	return quote(withoutLogin(text))
+}
+
+// withoutLogin is text without what stands before an @, which may be a password.
+func withoutLogin(text string) string {
+	if at := strings.LastIndex(text, "@"); at >= 0 {
+		return "…" + text[at:]
+	}
+	return text
+}
+
+// compiled reports what is wrong with a mapping. Its rules know no variables, so what
+// those put into it shows as their names.
+func (f *findings) compiled(p problem.Problem) {
+	const least = 4 // characters; what is shorter is no secret, and is part of other words
+	mapping, _, _ := strings.Cut(p.Path, "]")
+	longestFirst := func(a, b filled) int { return cmp.Compare(len(b.content), len(a.content)) }
+	for _, v := range slices.SortedStableFunc(slices.Values(f.filled), longestFirst) {
+		if len(v.content) < least || !strings.HasPrefix(v.path, mapping+"]") {
+			continue
+		}
+		p.Message = strings.ReplaceAll(p.Message, v.content, "${"+v.name+"}")
+		p.Hint = strings.ReplaceAll(p.Hint, v.content, "${"+v.name+"}")
+		if v.path != p.Path {
+			continue
+		}
+		for _, word := range strings.FieldsFunc(v.content, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
+			if len(word) >= least { // a part of an expression, or the text with escapes
+				p.Message = strings.ReplaceAll(p.Message, word, "…")
+			}
+		}
+	}
+	f.breaks(p.Path, p.Message, p.Hint)
 }
 
 // result is every finding by position, or nil.

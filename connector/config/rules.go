@@ -1,9 +1,7 @@
 package config
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"net"
 	"net/netip"
@@ -15,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/security"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/router/problem"
 )
@@ -178,33 +175,6 @@ func (r *rules) atLeast(path string, value, least int) {
 	}
 }
 
-// secretFile checks that a secret can be read now.
-func (r *rules) secretFile(path, file string) {
-	if _, err := SecretFile(file)(); err != nil {
-		r.badFile(path, file, err)
-	}
-}
-
-// badFile reports a file that cannot be used. What does not look like a path
-// is not shown: it may be the content that belongs into the file.
-func (r *rules) badFile(path, file string, err error) {
-	if strings.Contains(file, "\n") || !strings.HasPrefix(file, "/") && !strings.HasPrefix(file, ".") {
-		r.breaks(path, "names no readable file", "write a path such as /run/secrets/api-key, not the content")
-		return
-	}
-	if r.noSecrets {
-		return
-	}
-	hint := "correct the path, or the file"
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		hint = "make the file readable for the user that runs feedsink"
-	case errors.Is(err, fs.ErrNotExist):
-		hint = "create the file, or correct the path"
-	}
-	r.breaks(path, err.Error(), hint)
-}
-
 // isPort reports whether text is a port number of at least least.
 func isPort(text string, least int) bool {
 	n, err := strconv.Atoi(text)
@@ -270,16 +240,6 @@ func (r *rules) tls(t *TLS) {
 		return
 	}
 	r.certificates(path, Certificates{CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile})
-}
-
-func (r *rules) certificates(path string, c Certificates) {
-	for _, wrong := range security.TLSFiles(c).Check() {
-		if wrong.File == "" {
-			r.breaks(path+"."+wrong.Key, wrong.Err.Error(), "a certificate needs both files")
-			continue
-		}
-		r.badFile(path+"."+wrong.Key, wrong.File, wrong.Err)
-	}
 }
 
 const enabledTLS = "tls: {enabled: true}"
@@ -519,19 +479,23 @@ func (r *rules) mappings() {
 	}
 	_, problems := r.compile(r.cfg.Mappings)
 	for _, p := range problems {
-		r.breaks(p.Path, p.Message, p.Hint)
+		r.compiled(p)
 	}
 }
 
+// harmless is an address, or what is none, in which nothing can be a login or a secret
+// that was meant as one.
+var harmless = regexp.MustCompile(`^([a-z]+:)?(//)?[^/:@?#]*(:[0-9]{0,5})?(/[^/:@?#]*)?$`)
+
 // address checks an absolute http or https address. Only the registry's may
-// carry a user and a password, and no message shows an address that does.
+// carry a user and a password, and no message shows an address that may.
 func (r *rules) address(path, value string) {
 	if value == "" {
 		r.breaks(path, "is required", "write https://host")
 		return
 	}
 	is := ""
-	if !strings.Contains(value, "@") {
+	if at, inFile := r.places[path]; at.written != "" && harmless.MatchString(at.written) || !inFile && harmless.MatchString(value) {
 		is = ", is " + r.written(path, value)
 	}
 	u, err := url.Parse(value)

@@ -141,30 +141,74 @@ func TestSecretsOfTheFileAreReadWhenAsked(t *testing.T) {
 func TestProblemsShowNoSecret(t *testing.T) {
 	const secret = "c0ffee-c0ffee"
 	for name, file := range map[string]string{
-		"key in place of its file":         spoiled("apiKey: key", "apiKeyFile: "+secret),
-		"private key in place of its file": spoiled("brokers", "tls: {enabled: true, caFile: \"/\\n"+secret+"\"}\n  brokers"),
-		"misspelt key":                     spoiled("apiKey: key", "apikey: "+secret),
-		"key as a list":                    spoiled("apiKey: key", "apiKey: ["+secret+"]"),
-		"key with an open variable":        spoiled("apiKey: key", "apiKey: "+secret+"${"),
-		"both":                             spoiled("apiKey: key", "apiKey: "+secret+"\n  apiKeyFile: /none"),
-		"two lines":                        spoiled("apiKey: key", "apiKey: \""+secret+"\\n"+secret+"\""),
-		"syntax error beside it":           spoiled("apiKey: key", "apiKey: "+secret+": x"),
-		"tag":                              spoiled("apiKey: key", "apiKey: !"+secret),
-		"alias":                            spoiled("apiKey: key", "apiKey: *"+secret),
-		"block":                            spoiled("apiKey: key", "apiKey: |"+secret),
-		"folded block":                     spoiled("apiKey: key", "apiKey: >"+secret),
-		"unclosed quotation":               spoiled("apiKey: key", "apiKey: \""+secret),
-		"variable of another type":         base + "    imports: {reserve: \"${SECRET}\"}\n",
-		"variable as an address":           spoiled("http://localhost:8090", "${SECRET}"),
-		"password in an address":           spoiled("http://localhost:8090", "http://user:"+secret+"@host"),
-		"password in a bad address":        spoiled("http://localhost:8090", "user:"+secret+"@host"),
-		"password in the registry":         base + "schemaRegistry: {url: \"ftp://user:" + secret + "@host\"}\n",
+		"key in place of its file":          spoiled("apiKey: key", "apiKeyFile: "+secret),
+		"private key in place of its file":  spoiled("brokers", "tls: {enabled: true, caFile: \"/\\n"+secret+"\"}\n  brokers"),
+		"misspelt key":                      spoiled("apiKey: key", "apikey: "+secret),
+		"key as a list":                     spoiled("apiKey: key", "apiKey: ["+secret+"]"),
+		"key with an open variable":         spoiled("apiKey: key", "apiKey: "+secret+"${"),
+		"both":                              spoiled("apiKey: key", "apiKey: "+secret+"\n  apiKeyFile: /none"),
+		"two lines":                         spoiled("apiKey: key", "apiKey: \""+secret+"\\n"+secret+"\""),
+		"syntax error beside it":            spoiled("apiKey: key", "apiKey: "+secret+": x"),
+		"tag":                               spoiled("apiKey: key", "apiKey: !"+secret),
+		"alias":                             spoiled("apiKey: key", "apiKey: *"+secret),
+		"block":                             spoiled("apiKey: key", "apiKey: |"+secret),
+		"folded block":                      spoiled("apiKey: key", "apiKey: >"+secret),
+		"unclosed quotation":                spoiled("apiKey: key", "apiKey: \""+secret),
+		"variable of another type":          base + "    imports: {reserve: \"${SECRET}\"}\n",
+		"variable as an address":            spoiled("http://localhost:8090", "${SECRET}"),
+		"password in an address":            spoiled("http://localhost:8090", "http://user:"+secret+"@host"),
+		"password in a bad address":         spoiled("http://localhost:8090", "user:"+secret+"@host"),
+		"password in the registry":          base + "schemaRegistry: {url: \"ftp://user:" + secret + "@host\"}\n",
+		"registry without its host":         base + "schemaRegistry: {url: \"https://u:" + secret + "\"}\n",
+		"service without its host":          spoiled("http://localhost:8090", "http://u:"+secret),
+		"registry as a variable":            base + "schemaRegistry: {url: \"${SECRET}\"}\n",
+		"variable within the registry":      base + "schemaRegistry: {url: \"https://u:a${" + secret + "}b@host\"}\n",
+		"variable within a proxy":           spoiled("apiKey: key", "apiKey: key\n  proxy: \"http://u:a${"+secret+"}b@host\""),
+		"variable within a service":         spoiled("http://localhost:8090", "\"http://u:a${"+secret+"}b@host\""),
+		"variable in place of a file":       spoiled("apiKey: key", "apiKeyFile: \"a${"+secret+"}b\""),
+		"key that begins as a path":         spoiled("apiKey: key", "apiKeyFile: /"+secret),
+		"key that begins as a file here":    spoiled("apiKey: key", "apiKeyFile: ."+secret),
+		"key with slashes":                  spoiled("apiKey: key", "apiKeyFile: /"+secret+"/"+secret),
+		"key too long for a path":           spoiled("apiKey: key", "apiKeyFile: /"+strings.Repeat(secret, 50)),
+		"private key that begins as one":    spoiled("brokers", "tls: {enabled: true, caFile: /"+secret+"}\n  brokers"),
+		"query of a token address":          spoiled("brokers", "sasl: {mechanism: OAUTHBEARER, oauth: {clientId: i, clientSecretFile: /none, tokenURL: 'https://h/?secret="+secret+"'}}\n  brokers"),
+		"fragment of a collector":           base + "tracing: {endpoint: 'https://h/#" + secret + "'}\n",
+		"login in a broker":                 spoiled("localhost:9092", "u:"+secret+"@localhost:9092"),
+		"login in a broker that is no list": spoiled("[localhost:9092]", "u:"+secret+"@localhost:9092"),
+		"variable as a name":                spoiled("name: customers", "name: ${SECRET} ${SECRET}"),
+		"variable as a topic":               spoiled("[crm.customers]", "[\"${SECRET}\", \"${SECRET}\"]"),
+		"variable as a format":              base + "    format: ${SECRET}\n",
+		"variable within a condition":       strings.Replace(base, "[{lane", "[{when: 'a == ${SECRET} ${SECRET}', lane: skip}, {lane", 1),
+		"variable as a condition":           base + "    when: ${WORDS}\n",
+		"variable as a path":                base + "    fields: [{from: \"a[${SECRET}\", to: customerNumber}]\n",
+		"variable in quotes as a path":      base + "    fields: [{from: \"a[${QUOTED}\", to: customerNumber}]\n",
+		"variable as a constant":            base + "    fields: [{from: id, to: customerNumber}, {value: \"${SECRET}\", to: age, as: integer}]\n",
+		"variable as a key":                 spoiled("key: customerNumber", "fields: [{from: id, to: a}]\n    key: ${SECRET}"),
+		"variable as a time":                spoiled("immediate", "batch") + "    imports: {upsert: {etl: '1', mode: CREATE_UPDATE}, columns: [customerNumber], roll: {at: [\"${SECRET}\"]}}\n",
 	} {
-		_, err := config.Parse("feedsink.yaml", []byte(file), environment("SECRET", secret))
+		variables := environment("SECRET", secret, "QUOTED", `"`+secret+`"`, "WORDS", "a "+secret)
+		_, err := config.Parse("feedsink.yaml", []byte(file), variables)
 		if err == nil {
 			t.Errorf("%s: got no problem", name)
-		} else if strings.Contains(err.Error(), secret) {
+		} else if strings.Contains(err.Error(), secret[:6]) {
 			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestProblemsShowWhatIsNoSecret(t *testing.T) {
+	dir := t.TempDir()
+	for want, file := range map[string]string{
+		`service.apiKeyFile: read secret: stat ` + dir + `/none: no such file or directory`: spoiled("apiKey: key", "apiKeyFile: ${DIR}/none"),
+		`names no readable file: no such file or directory, below ` + dir + `;`:             spoiled("apiKey: key", "apiKeyFile: ${DIR}/none/key"),
+		`must be an absolute http or https address, is "localhost:8090"`:                    spoiled("http://localhost:8090", "localhost:8090"),
+		`mappings[0].name: "${NAME}-${DIR}": 1 to 100`:                                      spoiled("name: customers", "name: ${NAME}-${DIR}"),
+		`mappings[0].name: "é ${OTHER:-x}": 1 to 100`:                                       spoiled("name: customers", "name: é $${OTHER:-x}"),
+		`did you mean "json"?`: base + "    format: ${FORMAT:-jsn}\n",
+	} {
+		_, err := config.Parse("feedsink.yaml", []byte(file), environment("DIR", dir, "NAME", "a name"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }
