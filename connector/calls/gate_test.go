@@ -207,6 +207,23 @@ func TestRateFollowsTheShare(t *testing.T) {
 	})
 }
 
+// TestShareOfARateOfCenturiesIsWaitedFor: a wait that no Duration holds is a long one.
+func TestShareOfARateOfCenturiesIsWaitedFor(t *testing.T) {
+	service := &script{}
+	cfg := config()
+	cfg.Rate = Rate{Calls: 1, Per: 876_000 * time.Hour}
+	cfg.Share = func() float64 { return 0.1 }
+	run(t, cfg, service, func(t *testing.T, s *stage) {
+		for i := range 10 {
+			s.put(schemas.Upsert, fmt.Sprint(i), "1")
+		}
+		pass(time.Hour)
+		if got := service.count(); got > 1 {
+			t.Errorf("calls in an hour: got %d, want one at most", got)
+		}
+	})
+}
+
 // TestLanesUseWhatOthersLeaveOfTheRate: nine tenths of 600 calls a minute are one lane's and
 // a tenth the other's, and either gets all while the other has nothing to call.
 func TestLanesUseWhatOthersLeaveOfTheRate(t *testing.T) {

@@ -2,7 +2,6 @@ package calls
 
 import (
 	"errors"
-	"math"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -219,7 +218,7 @@ func burst(perSecond rate.Limit) int {
 
 // shortOf is how long the lane's part of the rate makes a call wait, 0 if it may start.
 func (l *Lane) shortOf(now time.Time) time.Duration {
-	longest := time.Duration(math.MaxInt64)
+	longest := time.Duration(1 << 62) // which a float64 holds
 	if l.cfg.Share != nil {
 		longest = shareAgain // it may have grown by then
 		share := l.cfg.Share()
@@ -235,7 +234,7 @@ func (l *Lane) shortOf(now time.Time) time.Duration {
 	if short <= 0 {
 		return 0
 	}
-	return min(time.Duration(short/float64(l.rate.Limit())*float64(time.Second))+1, longest)
+	return time.Duration(min(short/float64(l.rate.Limit())*float64(time.Second)+1, float64(longest)))
 }
 
 // hold lets no call start before then.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -58,7 +59,7 @@ func newFetchSize(limit int64, most fetchMost) *fetchSize {
 func (f *fetchSize) newClient(opts ...kgo.Opt) (*kgo.Client, error) {
 	client, err := kgo.NewClient(append(opts, kgo.WithHooks(f),
 		kgo.FetchMaxBytes(firstFetch), kgo.FetchMaxPartitionBytes(firstFetch),
-		kgo.MaxDecompressBatchBytes(int(batchShare*f.limit)))...)
+		kgo.MaxDecompressBatchBytes(int(min(batchShare*f.limit, math.MaxInt32))))...) // more the client does not take
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}

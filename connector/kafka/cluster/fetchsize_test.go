@@ -6,6 +6,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
+func TestMuchMemoryIsNoMoreThanABatchMayUnpackTo(t *testing.T) {
+	client, err := newFetchSize(1<<40, groupFetch).newClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Close()
+}
+
 func TestFetchesAreAsLargeAsWhatTheyUnpackToAllows(t *testing.T) {
 	const limit = 32 << 20
 	batch := func(sent, ratio, records int) kgo.FetchBatchMetrics {
