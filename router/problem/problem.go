@@ -57,8 +57,12 @@ func (r Reporter) Choice(path, word string, words ...string) {
 }
 
 // Suggest is the hint `did you mean "x"?` for the candidate nearest to word,
-// else the list of candidates.
+// else the list of candidates, "" where there is none.
 func Suggest(word string, candidates ...string) string {
+	candidates = slices.DeleteFunc(slices.Clone(candidates), func(c string) bool { return c == "" })
+	if len(candidates) == 0 {
+		return ""
+	}
 	if hint := Similar(word, candidates...); hint != "" {
 		return hint
 	}
