@@ -27,6 +27,7 @@ var (
 	errUnclosed     = errors.New("${ without }")
 	errVariableName = errors.New("not a variable's name")
 	variableName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	durationText    = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 )
 
 // unsetError is a variable, by its name, that has neither value nor default.
@@ -308,10 +309,15 @@ func literal(text string, plain bool) router.Literal {
 }
 
 func parseDuration(text string, into *time.Duration) (message, hint string) {
+	// Sums of two and more are computed with, and instants that far away: none is beyond what they hold.
+	const longest = 876_000 * time.Hour
 	d, err := time.ParseDuration(text)
-	if err == nil {
+	switch {
+	case err == nil && d.Abs() <= longest:
 		*into = d
 		return "", ""
+	case err == nil || durationText.MatchString(text):
+		return "must be a duration of at most 876000h", "that is a hundred years"
 	}
 	if _, err := strconv.ParseUint(text, 10, 32); err == nil {
 		return "must be a duration with a unit", "write " + text + "s for seconds"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -48,6 +49,13 @@ func (r *rules) all() {
 	r.crossings()
 }
 
+// What a call, and a rebalance that waits for it, may take; and more calls at once than a
+// member ever makes.
+const (
+	longestCall = 24 * time.Hour
+	mostCalls   = 10_000
+)
+
 func (r *rules) service(s *Service) {
 	r.address("service.baseURL", s.BaseURL)
 	r.address("service.authURL", s.AuthURL)
@@ -58,8 +66,15 @@ func (r *rules) service(s *Service) {
 	r.required("service.entity", s.Entity, "the name of the entity that owns the tables")
 	r.apiKey(s)
 	r.positive("service.timeout", s.Timeout)
+	if s.Timeout > longestCall {
+		r.breaks("service.timeout", "must be at most 24h, is "+r.written("service.timeout", s.Timeout), "a minute is enough for most services")
+	}
 	r.atLeast("service.concurrency.start", s.Concurrency.Start, 1)
 	r.atLeast("service.concurrency.max", s.Concurrency.Max, 1)
+	if s.Concurrency.Max > mostCalls {
+		r.breaks("service.concurrency.max", fmt.Sprintf("must be at most %d, is %s",
+			mostCalls, r.written("service.concurrency.max", s.Concurrency.Max)), "the default is 256")
+	}
 	if s.Concurrency.Start > s.Concurrency.Max && s.Concurrency.Max > 0 {
 		r.breaks("service.concurrency", fmt.Sprintf("start must not be above max, is %d with max %d",
 			s.Concurrency.Start, s.Concurrency.Max), "lower start or raise max")
@@ -175,6 +190,15 @@ func (r *rules) atLeast(path string, value, least int) {
 	}
 }
 
+// isHostPort reports whether text is a host that can be reached at a port.
+func isHostPort(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	if _, notIP := netip.ParseAddr(host); notIP != nil && !hostName.MatchString(host) {
+		return false
+	}
+	return err == nil && isPort(port, 1)
+}
+
 // isPort reports whether text is a port number of at least least.
 func isPort(text string, least int) bool {
 	n, err := strconv.Atoi(text)
@@ -202,7 +226,7 @@ func (r *rules) kafka(k *Kafka) {
 	}
 	for i, broker := range k.Brokers {
 		path := index("kafka.brokers", i)
-		if host, port, err := net.SplitHostPort(broker); err != nil || host == "" || !isPort(port, 1) {
+		if !isHostPort(broker) {
 			r.breaks(path, "must be host:port, is "+r.written(path, broker), "write localhost:9092")
 		}
 	}
@@ -384,6 +408,9 @@ func (r *rules) schemaSource(path string, m router.Mapping) {
 // headerName is RFC 9110's token, which names of HTTP headers are.
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
+// ownHeaders say how a request is sent: a secret in them is refused, or does not arrive.
+var ownHeaders = []string{"Connection", "Content-Length", "Expect", "Host", "Trailer", "Transfer-Encoding"}
+
 // hostName is a name as DNS has it.
 var hostName = regexp.MustCompile(`^([0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?\.)*[0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?\.?$`)
 
@@ -401,10 +428,13 @@ func (r *rules) admin(a *Admin) {
 	if a.ProtectReads && a.TokenFile == "" && !r.unread["admin.tokenFile"] {
 		r.breaks("admin.protectReads", "needs admin.tokenFile: there is no token to ask for", "write tokenFile: /run/secrets/admin-token")
 	}
-	if !headerName.MatchString(a.Webhook.Header) {
-		r.breaks("admin.webhook.header", "must be the name of an HTTP header, is "+r.written("admin.webhook.header", a.Webhook.Header), "")
+	switch header := a.Webhook.Header; {
+	case !headerName.MatchString(header):
+		r.breaks("admin.webhook.header", "must be the name of an HTTP header, is "+r.written("admin.webhook.header", header), "")
+	case slices.Contains(ownHeaders, http.CanonicalHeaderKey(header)):
+		r.breaks("admin.webhook.header", "must not be a header of HTTP's own, is "+r.written("admin.webhook.header", header), "write X-Feedsink-Secret")
 	}
-	if _, port, err := net.SplitHostPort(a.Webhook.Members); a.Webhook.Members != "" && (err != nil || !isPort(port, 1)) {
+	if a.Webhook.Members != "" && !isHostPort(a.Webhook.Members) {
 		r.breaks("admin.webhook.members", "must be host:port, is "+r.written("admin.webhook.members", a.Webhook.Members),
 			"a name that resolves to all members, such as that of a headless Service")
 	}
