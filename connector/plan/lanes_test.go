@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,10 @@ func TestTheLaneThatKeepsTheTableFreshIsRecommended(t *testing.T) {
 		},
 		"changes alone": {
 			steady(24, 10), most, 100, imports(),
+			"auto: calls carry every row within a minute, and no file goes; immediate would be as fresh, but has no file for a snapshot; batch would leave rows up to 2 h 13 min old",
+		},
+		"more calls than can be counted": {
+			steady(24, 10), most, math.MaxInt, imports(),
 			"auto: calls carry every row within a minute, and no file goes; immediate would be as fresh, but has no file for a snapshot; batch would leave rows up to 2 h 13 min old",
 		},
 		"more than calls will ever bring": {

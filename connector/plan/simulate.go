@@ -162,7 +162,7 @@ func (s *simulation) call(now int64) {
 	n := s.calling.n
 	if s.callsAMinute > 0 {
 		s.credit = min(s.credit+s.callsAMinute, max(s.callsAMinute, 1))
-		n = min(n, int64(s.credit))
+		n = int64(min(float64(n), s.credit))
 		s.credit -= float64(n)
 	}
 	if n > 0 {
