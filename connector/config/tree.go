@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -59,7 +60,12 @@ func read(f *findings, data []byte) *node {
 		f.add(at, "", "not UTF-8 text", "save the file as UTF-8")
 		return nil
 	}
-	file, err := parser.Parse(tokens(data), 0, parser.AllowDuplicateMapKey())
+	all := tokens(data)
+	if at, deep := tooDeep(all); deep {
+		f.add(at, "", fmt.Sprintf("nested more than %d deep", mostDeep), "a closing bracket may be missing")
+		return nil
+	}
+	file, err := parser.Parse(all, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		f.syntax(err, data)
 		return nil
@@ -145,6 +151,32 @@ func tokens(data []byte) token.Tokens {
 		t.Value = unmask.Replace(t.Value)
 	}
 	return all
+}
+
+// mostDeep bounds what can be nested on a line: of brackets the library takes memory by the
+// square of their number.
+const mostDeep = 100
+
+// tooDeep finds the bracket, or the dash on one line, that is one too many.
+func tooDeep(all token.Tokens) (at place, deep bool) {
+	brackets, dashes, line := 0, 0, 0
+	for _, t := range all {
+		if t.Position.Line != line {
+			line, dashes = t.Position.Line, 0
+		}
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			brackets++
+		case token.SequenceEndType, token.MappingEndType:
+			brackets--
+		case token.SequenceEntryType:
+			dashes++
+		}
+		if brackets+dashes > mostDeep {
+			return position(t), true
+		}
+	}
+	return place{}, false
 }
 
 // position is where a token stands, at least 1:1.
