@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -125,8 +126,9 @@ func (f *findings) compiled(p problem.Problem) {
 		if len(v.content) < least || !strings.HasPrefix(v.path, mapping+"]") {
 			continue
 		}
-		p.Message = strings.ReplaceAll(p.Message, v.content, "${"+v.name+"}")
-		p.Hint = strings.ReplaceAll(p.Hint, v.content, "${"+v.name+"}")
+		quoted := strconv.Quote(v.content)
+		names := strings.NewReplacer(v.content, "${"+v.name+"}", quoted[1:len(quoted)-1], "${"+v.name+"}")
+		p.Message, p.Hint = names.Replace(p.Message), names.Replace(p.Hint)
 		if v.path != p.Path {
 			continue
 		}

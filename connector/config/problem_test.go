@@ -112,7 +112,7 @@ var mistakes = map[string]struct{ file, want string }{
 	"relative":                     {spoiled("baseURL: http://localhost:8090", "baseURL: localhost:8090"), "4:12: service.baseURL: must be an absolute http or https address, is \"localhost:8090\"; write https://host"},
 	"no key":                       {spoiled("  apiKey: key\n", ""), "3:1: service.apiKey: one of apiKey and apiKeyFile is required; write apiKeyFile: /run/secrets/api-key"},
 	"two keys":                     {spoiled("apiKey: key", "apiKey: key\n  apiKeyFile: /k"), "8:15: service.apiKeyFile: only one of apiKey and apiKeyFile can be given; remove apiKey: a file can be rotated without a restart"},
-	"start over max":               {spoiled("apiKey: key", "apiKey: key\n  concurrency: {max: 4}"), "8:3: service.concurrency: start must not be above max, is 16 with max 4; lower start or raise max"},
+	"start over max":               {spoiled("apiKey: key", "apiKey: key\n  concurrency: {max: 4}"), "8:3: service.concurrency: start must not be above max, is \"16\" with max \"4\"; lower start or raise max"},
 	"no rate span":                 {spoiled("apiKey: key", "apiKey: key\n  rate: {calls: 5, per: 0s}"), "8:25: service.rate.per: must be above 0, is \"0s\"; "},
 	"no header":                    {base + "admin: {webhook: {header: X Y}}\n", "14:27: admin.webhook.header: must be the name of an HTTP header, is \"X Y\"; "},
 	"header of HTTP's own":         {base + "admin: {webhook: {header: content-length}}\n", "14:27: admin.webhook.header: must not be a header of HTTP's own, is \"content-length\"; write X-Feedsink-Secret"},

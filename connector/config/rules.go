@@ -76,8 +76,8 @@ func (r *rules) service(s *Service) {
 			mostCalls, r.written("service.concurrency.max", s.Concurrency.Max)), "the default is 256")
 	}
 	if s.Concurrency.Start > s.Concurrency.Max && s.Concurrency.Max > 0 {
-		r.breaks("service.concurrency", fmt.Sprintf("start must not be above max, is %d with max %d",
-			s.Concurrency.Start, s.Concurrency.Max), "lower start or raise max")
+		r.breaks("service.concurrency", "start must not be above max, is "+r.written("service.concurrency.start", s.Concurrency.Start)+
+			" with max "+r.written("service.concurrency.max", s.Concurrency.Max), "lower start or raise max")
 	}
 	r.atLeast("service.rate.calls", s.Rate.Calls, 0)
 	if s.Rate.Calls > 0 {
@@ -106,7 +106,8 @@ func (r *rules) retry(t *Retry) {
 	r.positive("retry.initial", t.Initial)
 	r.positive("retry.max", t.Max)
 	if t.Max > 0 && t.Initial > t.Max {
-		r.breaks("retry", fmt.Sprintf("initial must not be above max, is %v with max %v", t.Initial, t.Max), "lower initial or raise max")
+		r.breaks("retry", "initial must not be above max, is "+r.written("retry.initial", t.Initial)+
+			" with max "+r.written("retry.max", t.Max), "lower initial or raise max")
 	}
 	if t.GiveUpAfter < 0 {
 		r.breaks("retry.giveUpAfter", "must not be negative, is "+r.written("retry.giveUpAfter", t.GiveUpAfter), "write 0s for never")

@@ -184,13 +184,16 @@ func TestProblemsShowNoSecret(t *testing.T) {
 		"variable in quotes as a path":      base + "    fields: [{from: \"a[${QUOTED}\", to: customerNumber}]\n",
 		"variable as a constant":            base + "    fields: [{from: id, to: customerNumber}, {value: \"${SECRET}\", to: age, as: integer}]\n",
 		"variable as a key":                 spoiled("key: customerNumber", "fields: [{from: id, to: a}]\n    key: ${SECRET}"),
+		"variable in quotes as a key":       spoiled("key: customerNumber", "fields: [{from: id, to: a}]\n    key: ${QUOTED}"),
+		"variable as a first wait":          base + "retry: {initial: \"${LONG}\"}\n",
+		"variable as a first limit":         spoiled("apiKey: key", "apiKey: key\n  concurrency: {start: \"${NUMBER}\"}"),
 		"variable as a time":                spoiled("immediate", "batch") + "    imports: {upsert: {etl: '1', mode: CREATE_UPDATE}, columns: [customerNumber], roll: {at: [\"${SECRET}\"]}}\n",
 	} {
-		variables := environment("SECRET", secret, "QUOTED", `"`+secret+`"`, "WORDS", "a "+secret)
+		variables := environment("SECRET", secret, "QUOTED", `"`+secret+`"`, "WORDS", "a "+secret, "LONG", "4711h", "NUMBER", "4711")
 		_, err := config.Parse("feedsink.yaml", []byte(file), variables)
 		if err == nil {
 			t.Errorf("%s: got no problem", name)
-		} else if strings.Contains(err.Error(), secret[:6]) {
+		} else if strings.Contains(err.Error(), secret[:6]) || strings.Contains(err.Error(), "4711") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
