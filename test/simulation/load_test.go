@@ -74,6 +74,7 @@ const (
 	patched  = "patched"  // an upsert, then patches and upserts
 	created  = "created"  // a create, then patches and upserts
 	merged   = "merged"   // merges, upserts and deletes
+	mixed    = "mixed"    // an upsert, then patches, merges and upserts
 	orphan   = "orphan"   // a patch of nothing
 	broken   = "broken"   // values that no table takes, and upserts
 )
@@ -86,6 +87,8 @@ func (t *table) kinds() []string {
 		return []string{upserted, upserted, deleted, patched, broken}
 	case t.custom() && t.lanes != "both":
 		return []string{upserted, upserted, deleted, patched, created, merged, orphan, broken}
+	case t.clears:
+		return []string{upserted, upserted, deleted, patched, merged, mixed, broken}
 	case t.custom():
 		return []string{upserted, upserted, deleted, patched, merged, broken}
 	case t.byFile():
@@ -154,7 +157,7 @@ func (g *generator) event(t *table, name string) (*event, *kgo.Record) {
 	if !partial(e.op) || t.format != debezium && g.rnd.IntN(2) == 0 {
 		e.values["note"] = fmt.Sprintf("note %d", g.number)
 	}
-	if t.clears && partial(e.op) && g.rnd.IntN(4) == 0 {
+	if t.clears && partial(e.op) && g.rnd.IntN(3) == 0 {
 		e.values["note"] = ""
 	}
 	if n := len(k.events); n > 0 && k.events[n-1].op == "delete" && e.op == "upsert" {
@@ -193,7 +196,9 @@ func (g *generator) op(k *key) string {
 		return "delete"
 	case k.kind == merged && dice < 80:
 		return "merge"
-	case (k.kind == patched || k.kind == created) && !first && dice < 60:
+	case k.kind == mixed && !first && dice >= 60 && dice < 90:
+		return "merge"
+	case (k.kind == patched || k.kind == created || k.kind == mixed) && !first && dice < 60:
 		return "patch"
 	}
 	return "upsert"

@@ -154,9 +154,7 @@ func newPlan(rnd *rand.Rand) plan {
 			t.again = 60
 		}
 		t.format = pick(rnd, canonical, canonical, mapped, inAvro, debezium)
-		if t.clears = t.custom() && t.lanes == "both" && t.format == canonical; t.clears {
-			t.routes.alone = ""
-		}
+		t.mayClear()
 	}
 	if p.after = rnd.IntN(3) == 0; p.after {
 		p.tables[1].skips = false // a profile that is deleted may take its records with it
@@ -165,6 +163,13 @@ func newPlan(rnd *rand.Rand) plan {
 		customers.bundled, orders.bundled = true, true
 	}
 	return p
+}
+
+// mayClear decides whether patches of the table clear its note.
+func (t *table) mayClear() {
+	if t.clears = t.custom() && t.lanes == "both" && t.format == canonical; t.clears {
+		t.routes.alone = "" // calls are needed beside a lane that is alone
+	}
 }
 
 // lengthen has some lives go on for days. What goes wrong and what comes is rarer in them,

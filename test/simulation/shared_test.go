@@ -32,6 +32,11 @@ func (p *plan) share(seed uint64) {
 	t.bundled, other.bundled = false, false
 	t.lanes, t.again, t.skips = "both", 0, false
 	t.routes.rows, t.routes.alone, t.routes.spare = pick(rnd, "batch", "auto"), pick(rnd, "batch", "batch", "immediate", ""), true
+	if t.custom() && seed/10%2 == 0 {
+		t.format = canonical
+	}
+	t.mayClear()
+	other.clears = false
 	if other.skips = rnd.IntN(2) == 0; other.skips {
 		other.lanes, other.again = "immediate", 60
 		return
