@@ -50,7 +50,7 @@ func (s *pipeline) rowLane(source *kafka.Source) (lane *calls.Lane, halts flood.
 		return nil, nil
 	}
 	pace := build.Pace(s.cfg)
-	pace.MayCall, pace.Share, pace.Service = source.Leased, share(source, autoRate(mappings)), &s.service
+	pace.MayCall, pace.Share, pace.Service = source.Leased, share(source, build.AutoRate(mappings)), &s.service
 	pace.Retry.GiveUpAfter = onceOnly
 	lane = calls.New(pace, s.caller(func() { lane.Spend() }), observer{s}, s.newRand())
 	return lane, lane

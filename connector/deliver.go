@@ -398,7 +398,7 @@ func (s *pipeline) openCalls(source *kafka.Source) *lane {
 	mappings := s.router.Mappings()
 	reads := &progress{source: source, mappings: mappings, began: time.Now().Add(-upToDate)}
 	pace := build.Pace(s.cfg)
-	pace.MayCall, pace.Share, pace.Service = source.Leased, share(source, rateOf(schemas.Immediate, mappings)), &s.service
+	pace.MayCall, pace.Share, pace.Service = source.Leased, share(source, build.RateOf(schemas.Immediate, mappings)), &s.service
 	pace.RepeatAfter, pace.Repeats = landed*s.cfg.Service.Timeout, reads.repeats
 	if slices.ContainsFunc(mappings, func(m *router.Compiled) bool { return m.Unchanged() > 0 }) {
 		// A former owner may give up a call of its own up to service.timeout after it has lost the partition.

@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -96,49 +96,11 @@ func TestMembersShareTheRate(t *testing.T) {
 		// A burst of a few calls is each member's own, and some that began before come late.
 		const others = 40
 		// The mapping with both lanes leaves a tenth to reconciling.
-		if took, least := door.since(from)[calls-1].Sub(begun), time.Duration(float64(calls-others)/perSecond/(1-reconcilingPart)*float64(time.Second)); took < least {
+		if took, least := door.since(from)[calls-1].Sub(begun), time.Duration(float64(calls-others)/perSecond/(1-build.ReconcilingPart)*float64(time.Second)); took < least {
 			t.Errorf("%s: %d calls came within %v, want at least %v", when, calls, took, least)
 		}
 	}
 	within("three members call")
 	leave()
 	within("two members call")
-}
-
-func TestPartsOfTheRateAddUp(t *testing.T) {
-	mapping := func(routes ...router.Route) router.Mapping {
-		m := router.Mapping{Name: "m", Topics: []string{"t"}, Format: "json", CustomTable: "t", Key: "businessKey", Routes: routes}
-		m.Imports.Columns = []router.Column{{Name: "businessKey"}}
-		m.Imports.Roll.Rows, m.Imports.SlotsPerDay = 1, 1
-		m.Imports.Upsert = &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}
-		return m
-	}
-	for name, c := range map[string]struct {
-		mapping                router.Mapping
-		immediate, batch, rows float64
-	}{
-		"one lane":   {mapping(router.Route{Lane: "immediate"}), 1, 0, 0},
-		"rows alone": {mapping(router.Route{Lane: "auto"}), 0, 0, 1},
-		"both lanes": {mapping(router.Route{When: `op == "patch"`, Lane: "immediate"}, router.Route{Lane: "batch"}), 0.9, 0.1, 0},
-	} {
-		r, problems := router.Compile([]router.Mapping{c.mapping})
-		if len(problems) > 0 {
-			t.Fatalf("%s: %v", name, problems)
-		}
-		if i, b := rateOf(schemas.Immediate, r.Mappings()), rateOf(schemas.Batch, r.Mappings()); i != c.immediate || b != c.batch {
-			t.Errorf("%s: got parts %v and %v, want %v and %v", name, i, b, c.immediate, c.batch)
-		}
-		if got := autoRate(r.Mappings()); got != c.rows {
-			t.Errorf("%s: got part %v for calls in the place of rows, want %v", name, got, c.rows)
-		}
-	}
-	calls, rows := mapping(router.Route{Lane: "immediate", Weight: new(3.0)}), mapping(router.Route{Lane: "auto"})
-	rows.Name, rows.CustomTable, rows.Topics = "rows", "u", []string{"u"}
-	r, problems := router.Compile([]router.Mapping{calls, rows})
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	if i, rows := rateOf(schemas.Immediate, r.Mappings()), autoRate(r.Mappings()); i != 0.75 || rows != 0.25 {
-		t.Errorf("beside a route of weight 3: got parts %v and %v, want 0.75 and 0.25", i, rows)
-	}
 }

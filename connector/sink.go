@@ -470,7 +470,7 @@ func (s *pipeline) reconcilingCalls(source *kafka.Source) (lane *calls.Lane) {
 		return nil
 	}
 	pace := build.Pace(s.cfg)
-	pace.MayCall, pace.Share, pace.Service = source.Leased, share(source, eitherRate(mappings)), &s.service
+	pace.MayCall, pace.Share, pace.Service = source.Leased, share(source, build.EitherRate(mappings)), &s.service
 	lane = calls.New(pace, imports.PeerCalls{Caller: s.caller(func() { lane.Spend() }), Client: s.client}, observer{s}, s.newRand())
 	return lane
 }
@@ -511,7 +511,7 @@ func (s *pipeline) openFiles(source *kafka.Source) (*lane, error) {
 		MaxWaiting:  int64(s.cfg.Memory.Pending) / 4,
 		ApartAfter:  s.opts.ApartAfter,
 		LookEvery:   s.opts.LookEvery,
-		Records:     imports.Records{Lane: parts, Creates: imports.NewCreates(s.client, &s.service, s.cfg, share(source, eitherRate(mappings)), s.newRand()), Receipts: receipts},
+		Records:     imports.Records{Lane: parts, Creates: imports.NewCreates(s.client, &s.service, s.cfg, share(source, build.EitherRate(mappings)), s.newRand()), Receipts: receipts},
 		Floods:      base.floods,
 		Paused:      s.pausedFiles,
 		Alone:       func() bool { return source.Share() >= 1 },
