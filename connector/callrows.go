@@ -16,6 +16,7 @@ import (
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // rowCalls makes calls in the place of rows of auto routes. Each is made once: a row whose
@@ -94,6 +95,30 @@ func (c *rowCalls) release(ctx context.Context, mappings []string) (err error) {
 		}
 	}
 	return err
+}
+
+// rowTables are the tables that rows of open files may be called for. Without a row no call is
+// tried: what is known of the others' calls is old.
+func (s *pipeline) rowTables() map[schemas.Table]bool {
+	of := map[schemas.Table]bool{}
+	if s.rows == nil {
+		return of
+	}
+	for _, st := range s.files.Status() {
+		if m := s.router.Mapping(st.Mapping); m.HasAuto() && st.Rows > 0 {
+			of[m.Table] = true
+		}
+	}
+	return of
+}
+
+// rowWaits are what the calls in the place of rows wait for.
+func (s *pipeline) rowWaits() []calls.Wait {
+	of := s.rowTables()
+	if len(of) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(s.rows.calls.Waits(), func(w calls.Wait) bool { return w.Table != (schemas.Table{}) && !of[w.Table] })
 }
 
 // heldRow is the hold of a record whose row waits for a call.

@@ -100,10 +100,9 @@ func (c stateOf) collect(gauge gauges) {
 	if calls := c.calls; calls != nil {
 		gauge(descInFlight, float64(calls.InFlight()))
 		gauge(descLimit, float64(calls.Limit()))
-		mappings := c.router.Mappings()
-		for _, t := range tables.Called(mappings) {
-			gauge(descBreaker, float64(calls.Breaker(t)), router.LabelOf(mappings, t))
-		}
+	}
+	for t, state := range c.breakers() {
+		gauge(descBreaker, float64(state), router.LabelOf(c.router.Mappings(), t))
 	}
 	gauge(descPending, float64(c.pending.Used()))
 	gauge(descPendingMax, float64(c.cfg.Memory.Pending))
@@ -118,6 +117,24 @@ func (c stateOf) collect(gauge gauges) {
 		}
 	}
 	c.fileState(gauge)
+}
+
+// breakers are those of the tables that this process calls, for records or in the place of
+// rows, at their worst.
+func (c stateOf) breakers() map[schemas.Table]calls.BreakerState {
+	of, rows := map[schemas.Table]calls.BreakerState{}, c.rowTables()
+	for _, m := range c.router.Mappings() {
+		if c.calls != nil && m.Uses(schemas.Immediate) {
+			of[m.Table] = max(of[m.Table], c.calls.Breaker(m.Table))
+		}
+		if c.rows != nil && m.HasAuto() {
+			of[m.Table] = max(of[m.Table], calls.Closed)
+			if rows[m.Table] {
+				of[m.Table] = max(of[m.Table], c.rows.calls.Breaker(m.Table))
+			}
+		}
+	}
+	return of
 }
 
 func laneState(gauge gauges, l *lane, slots map[string]slotWait) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,8 +144,8 @@ func (s *pipeline) fileWaits(d *fileDelivery) (all []observe.Wait) {
 	if held := s.service.Held(); held > 0 {
 		all = append(all, observe.Wait{Cause: waits.Throttled, Until: time.Now().Add(held), Why: "the service wants no request before (Retry-After)"})
 	}
-	for _, w := range s.callWaits(s.peer.Waits(), "") {
-		if w.Table != "" { // the service's was told
+	for _, w := range s.callWaits(append(s.peer.Waits(), s.rowWaits()...), "") {
+		if !slices.ContainsFunc(all, func(told observe.Wait) bool { return told.Cause == w.Cause && told.Table == w.Table }) {
 			all = append(all, w)
 		}
 	}

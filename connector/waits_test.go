@@ -2,10 +2,12 @@ package connector
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -163,6 +165,60 @@ func TestTriesThatFailAreTold(t *testing.T) {
 			until(t, "imports list has it", func() bool {
 				list, _ := importsAPI{sink}.Imports().([]observe.MappingImports)
 				return len(slices.DeleteFunc(list, func(m observe.MappingImports) bool { return !slices.ContainsFunc(m.Waits, is) })) == c.mappings
+			})
+		})
+	}
+}
+
+// TestCallsOfRowsThatFailAreTold as long as there are rows: without one no call is tried.
+func TestCallsOfRowsThatFailAreTold(t *testing.T) {
+	for status, want := range map[int]struct {
+		cause, table, why string
+		breaker           float64
+	}{
+		503: {waits.Breaker, "customers", "calls fail, and the breaker is open: ", 2},
+		403: {waits.Unauthorized, "customers", "the service answered 403: the API key is wrong, or lacks the right for the table", 0},
+		429: {waits.Throttled, "", "the service answered 429", 0},
+	} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			t.Parallel()
+			fake, api, server := startBoth(t, kfake.SeedTopics(1, "crm", "shop", "dlq"))
+			api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 1}, Answer: sandbox.Status(status)})
+			broker := fake.ListenAddrs()[0]
+			client, err := kgo.NewClient(kgo.SeedBrokers(broker))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(client.Close)
+			sink, err := assemble(t, Options{Lanes: []schemas.Lane{schemas.Batch}}, "BROKER="+broker, "SERVICE="+server.URL, "ROUTES=[{lane: auto, within: 1m}]", "AGE=1h")
+			if err != nil {
+				t.Fatal(err)
+			}
+			run(t, sink)
+			for i := range 20 {
+				value := fmt.Sprintf(`{"op":"upsert","key":{"customerNumber":"C%d"},"attributes":{"name":"a"}}`, i)
+				if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "crm", Value: []byte(value)}).FirstErr(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			is := func(w observe.Wait) bool {
+				return w.Cause == want.cause && w.Lane == "batch" && w.Table == want.table && strings.Contains(w.Why, want.why)
+			}
+			until(t, "it is told", func() bool {
+				st, _ := sink.Status().(observe.Status)
+				metrics := gathered(t, sink)
+				return slices.ContainsFunc(st.Waits, is) && gauged(metrics, "feedsink_waiting", want.cause+" batch") == 1 &&
+					gauged(metrics, "feedsink_breaker_state", "customers") == want.breaker
+			})
+			if status != 403 { // what it did is not known, and the file waits until it has landed
+				return
+			}
+			if _, err := (importsAPI{sink}).Roll(t.Context(), "customers", false); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "with the file gone, nothing waits for calls", func() bool {
+				st, _ := sink.Status().(observe.Status)
+				return len(st.Waits) == 0 && gauged(gathered(t, sink), "feedsink_breaker_state", "customers") == 0
 			})
 		})
 	}
