@@ -162,8 +162,8 @@ func (s *pipeline) laneStatus(l *lane) observe.LaneStatus {
 	return st
 }
 
-// halted gives, for each mapping that is halted or reads a halted partition,
-// the reasons.
+// halted gives, for each mapping that is halted or reads a halted partition in its
+// lane, the reasons.
 func (s *pipeline) halted() map[string][]string {
 	reasons := map[string][]string{}
 	add := func(mapping, reason string) {
@@ -183,7 +183,9 @@ func (s *pipeline) halted() map[string][]string {
 			st, _ := p.Status()
 			for _, reason := range st.Halted {
 				for _, m := range s.router.TopicMappings(p.Topic) {
-					add(m.Name, reason)
+					if m.Uses(l.which) { // all of them: the partition is not read
+						add(m.Name, reason)
+					}
 				}
 			}
 		}

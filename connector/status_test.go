@@ -2,12 +2,16 @@ package connector
 
 import (
 	"encoding/json"
+	"log/slog"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/waits"
 	"github.com/feedsink/feedsink/schemas"
@@ -78,6 +82,38 @@ func TestStatusSaysWhyThereIsNoToken(t *testing.T) {
 			return w.Cause == waits.Service && w.Lane == lane.String() && strings.Contains(w.Why, "connection refused") && strings.Contains(w.Why, "check service.authURL")
 		}) || gauged(gathered(t, sink), "feedsink_waiting", waits.Service+" "+lane.String()) != 1 {
 			t.Errorf("%s lane: got %+v, want why no token could be had", lane, st.Waits)
+		}
+	}
+}
+
+// TestHaltIsShownOfMappingsThatItHoldsUp: those of the topic that use the lane. Orders goes on
+// in the other one.
+func TestHaltIsShownOfMappingsThatItHoldsUp(t *testing.T) {
+	fake, _, server := startBoth(t, kfake.SeedTopics(1, "customers", "dead"))
+	yaml := strings.NewReplacer("127.0.0.1:1\"]", fake.ListenAddrs()[0]+"\"]", "http://127.0.0.1:1", server.URL, "[orders]", "[customers]", "apiKey: k", "apiKey: the-api-key").Replace(deskConfig)
+	dir := t.TempDir()
+	cfg, err := config.Parse("feedsink.yaml", []byte(yaml), func(string) (string, bool) { return dir, true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink, err := New(cfg, Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, sink)
+	until(t, "the lanes have joined", func() bool { return len(sink.Unready()) == 0 })
+	i := slices.IndexFunc(sink.now().lanes, func(l *lane) bool { return l.which == schemas.Batch })
+	sink.now().lanes[i].floods.Ended("customers", 1000, 1000)
+	st, _ := sink.Status().(observe.Status)
+	if halted := st.Mappings[0].Halted; len(halted) != 1 || !strings.HasPrefix(halted[0], "mapping customers is halted in the batch lane: ") {
+		t.Errorf("customers: got %q, want why it is halted", halted)
+	}
+	if halted := st.Mappings[1].Halted; len(halted) > 0 {
+		t.Errorf("orders: got %q, want nothing", halted)
+	}
+	for mapping, want := range map[string]float64{"customers": 1, "orders": 0} {
+		if got := gauged(gathered(t, sink), "feedsink_halted", mapping); got != want {
+			t.Errorf("feedsink_halted of %s: got %v, want %v", mapping, got, want)
 		}
 	}
 }
