@@ -430,7 +430,8 @@ func (s *Source) had(p *Partition) ack.Ledger {
 // forgotten is what goes with a ledger. No record is lost by that, but a person who
 // reads it can look at the imports that run and count those of the day.
 const forgotten = "Forgotten is what it held: which offsets beyond it are confirmed (their records are sent again), " +
-	"which imports run (they are not awaited, their records are sent again), and how many imports its tables had today (the day's slots begin anew)"
+	"which imports run (they are not awaited, their records are sent again), how many imports its tables had today (the day's slots begin anew), " +
+	"and which mappings were paused, or halted because nearly all of their records were refused alike (they go on unless another ledger says so: feedsink pause pauses them again)"
 
 // Upgrade brings a topic's ledger up to date that a former version may have written.
 type Upgrade func(topic string, l *ack.Ledger)

@@ -19,7 +19,7 @@ func TestWhatGoesWithALedgerIsSaid(t *testing.T) {
 			b.commit("a", 0, 7, metadata)
 			m := b.join(autoLane(t))
 			m.awaitOffsets("a", 0, 7, 8, 9)
-			for _, words := range []string{"Forgotten", "beyond it are confirmed", "which imports run", "the day's slots", "offset=7"} {
+			for _, words := range []string{"Forgotten", "beyond it are confirmed", "which imports run", "the day's slots", "which mappings were paused, or halted", "offset=7"} {
 				m.awaitLog(words)
 			}
 		})
