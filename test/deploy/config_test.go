@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	kedav1alpha1 "github.com/kedacore/keda/v2/apis/keda/v1alpha1"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -323,6 +324,8 @@ func TestPodsThatWatchRollForWhatNeedsARestart(t *testing.T) {
 		"another rate":              {m{"service": m{"rate": m{"calls": 5}}}, false},
 		"another timeout":           {m{"service": m{"timeout": "20s"}}, true},
 		"another group":             {m{"kafka": m{"group": "other"}}, true},
+		"another format of the log": {m{"log": m{"format": "text"}}, true},
+		"another level of the log":  {m{"log": m{"level": "debug"}}, false},
 		"less memory":               {m{"memory": m{"pending": "32MiB"}}, true},
 	} {
 		if got, _ := rendered(c.config); (got != same) != c.rolls {
@@ -361,6 +364,11 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"memory of large files":   {m{"config": m{"mappings": filed(m{"roll": m{"rows": 0}, "maxFile": m{"rows": 1_000_000_000}})}}, "batch.goMemLimit: is 900 MiB, and config.memory and the mappings' files need 2071 MiB"},
 		"no room beside the heap": {m{"batch": m{"resources": m{"limits": m{"memory": "900M"}}}}, "batch.goMemLimit: must be below resources.limits.memory"},
 		"keda without brokers":    {m{"existingConfigMap": "a", "networkPolicy": m{"enabled": false}, "immediate": m{"autoscaling": m{"kind": "keda"}}}, "keda needs config"},
+		"keda for a variable":     {m{"config": m{"kafka": m{"group": "${GROUP}"}}, "immediate": m{"autoscaling": m{"kind": "keda"}}}, "write consumerGroup into immediate.autoscaling.keda.metadata"},
+		"keda for brokers of one": {
+			m{"networkPolicy": m{"enabled": false}, "config": m{"kafka": m{"brokers": []any{"a:9092", "${BROKER}"}}}, "immediate": m{"autoscaling": m{"kind": "keda", "keda": m{"metadata": m{"consumerGroup": "a-immediate"}}}}},
+			"write bootstrapServers into immediate.autoscaling.keda.metadata",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Release{Name: "feedsink", Namespace: "feeds", Values: c.values}.Files(chart)
@@ -368,6 +376,56 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 				t.Errorf("got %v, want an error about %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestLogIsAsTheConfigurationSays unless values of the chart say otherwise, which become flags.
+func TestLogIsAsTheConfigurationSays(t *testing.T) {
+	type m = map[string]any
+	for name, c := range map[string]struct {
+		values m
+		config []string // lines of feedsink.yaml
+		flags  []string // of the immediate lane
+	}{
+		"nothing said": {m{}, []string{"log:", "  format: json"}, nil},
+		"by config":    {m{"config": m{"log": m{"format": "text", "level": "debug"}}}, []string{"log:", "  format: text", "  level: debug"}, nil},
+		"a level":      {m{"config": m{"log": m{"level": "debug"}}}, []string{"log:", "  format: json", "  level: debug"}, nil},
+		"by values":    {m{"logFormat": "text", "immediate": m{"logLevel": "warn"}}, []string{"log:", "  format: json"}, []string{"--log-format=text", "--log-level=warn"}},
+		"another's ConfigMap": {
+			m{"existingConfigMap": "a", "networkPolicy": m{"enabled": false}}, nil, []string{"--log-format=json"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := release(t, "")
+			r.Values = c.values
+			objects := objectsOf(t, r)
+			for _, cm := range of[*corev1.ConfigMap](objects) {
+				if want := strings.Join(c.config, "\n") + "\n"; c.config != nil && !strings.Contains(cm.Data["feedsink.yaml"], "\n"+want) {
+					t.Errorf("got\n%s\nwant\n%s", cm.Data["feedsink.yaml"], want)
+				}
+			}
+			for _, p := range pods(objects) {
+				args := slices.DeleteFunc(slices.Clone(p.spec.Containers[0].Args), func(arg string) bool { return !strings.HasPrefix(arg, "--log-") })
+				if strings.HasSuffix(p.from, "immediate") && !slices.Equal(args, c.flags) {
+					t.Errorf("%s: got flags %q, want %q", p.from, args, c.flags)
+				}
+			}
+		})
+	}
+}
+
+// TestKedaTakesWhatItsValuesName where the configuration names variables.
+func TestKedaTakesWhatItsValuesName(t *testing.T) {
+	type m = map[string]any
+	r := release(t, "")
+	r.Values = m{
+		"networkPolicy": m{"enabled": false},
+		"config":        m{"kafka": m{"brokers": []any{"${BROKER}"}, "group": "${GROUP}"}},
+		"immediate":     m{"autoscaling": m{"kind": "keda", "keda": m{"metadata": m{"bootstrapServers": "a:9092", "consumerGroup": "a-immediate"}}}},
+	}
+	got := of[*kedav1alpha1.ScaledObject](objectsOf(t, r))[0].Spec.Triggers[0].Metadata
+	if got["bootstrapServers"] != "a:9092" || got["consumerGroup"] != "a-immediate" || got["lagThreshold"] != "1000" {
+		t.Errorf("got %v, want what the values name", got)
 	}
 }
 

@@ -60,6 +60,7 @@ same keys is overruled where it cannot be true in the pod, and kept elsewhere.
 {{- range list (list $sasl "oauth" $oauth) (list $kafka "sasl" $sasl) (list $admin "webhook" $webhook) (list $config "schemaRegistry" $registry) (list $config "receipts" $receipts) (list $config "admin" $admin) -}}
 {{- if last . -}}{{- $_ := set (first .) (index . 1) (last .) -}}{{- end -}}
 {{- end -}}
+{{- $_ := set $config "log" (merge ($config.log | default dict) (dict "format" "json")) -}}
 {{- $_ := set $config "spool" (dict "dir" "/var/lib/feedsink" "maxBytes" (printf "%vGiB" .Values.spool.gibibytes)) -}}
 {{ toYaml $config }}
 {{- end -}}
@@ -93,7 +94,7 @@ batch, and those that other keys send some events to. feedsink says the same of 
 {{/* What of the configuration needs a restart, and which lanes it uses. */}}
 {{- define "feedsink.fixed" -}}
 {{- $config := include "feedsink.config" . | fromYaml -}}
-{{ pick $config "kafka" "admin" "memory" "tracing" | toJson }} {{ dig "dir" "" $config.spool }} {{ dig "timeout" "" $config.service }} {{ include "feedsink.lanes" . }}
+{{ pick $config "kafka" "admin" "memory" "tracing" | toJson }} {{ dig "dir" "" $config.spool }} {{ dig "timeout" "" $config.service }} {{ $config.log.format }} {{ include "feedsink.lanes" . }}
 {{- end -}}
 
 {{/* Refuses values that can only lead to pods that do not start. */}}

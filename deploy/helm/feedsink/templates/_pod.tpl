@@ -27,8 +27,12 @@ containers:
       - run
       - --config=/etc/feedsink/feedsink.yaml
       - --lane={{ $lane }}
-      - --log-format={{ $.Values.logFormat }}
-      - --log-level={{ $own.logLevel }}
+      {{- with $.Values.logFormat | default (ternary "json" "" (not (empty $.Values.existingConfigMap))) }}
+      - --log-format={{ . }}
+      {{- end }}
+      {{- with $own.logLevel }}
+      - --log-level={{ . }}
+      {{- end }}
       {{- if $.Values.reload.watch }}
       - --watch
       {{- end }}
