@@ -105,7 +105,7 @@ func TestDeskSaysWhyThereIsNothingToReleaseOrTake(t *testing.T) {
 		status  int
 		words   string
 	}{
-		{all, "customers", http.StatusConflict, "no place in its group yet: try again once it has (/readyz), or ask the other members: feedsink imports list"},
+		{all, "customers", http.StatusConflict, "no place in its group yet: try again once it has (/readyz), or ask the other members: /status of each shows its partitions, and feedsink imports list its tables with files"},
 		{all, "orders", http.StatusNotFound, "immediate lane; the batch lane has customers"},
 		{all, "nobody", http.StatusNotFound, "not in the configuration; the batch lane has customers"},
 		{calls, "customers", http.StatusNotFound, "does not run the batch lane; ask one that does"},
@@ -131,7 +131,7 @@ func TestPauseThatCannotBeIsRefused(t *testing.T) {
 		{"nobody", admin.PauseRequest{}, http.StatusNotFound, "mapping nobody: is not in the configuration, which has customers, orders"},
 		{"orders", admin.PauseRequest{Lane: "batch"}, http.StatusConflict, "no route of it leads to the batch lane"},
 		{"orders", admin.PauseRequest{Lane: "auto"}, http.StatusBadRequest, "must be immediate or batch"},
-		{"customers", admin.PauseRequest{}, http.StatusConflict, "no place in its group yet: try again once it has (/readyz), or ask the other members"},
+		{"customers", admin.PauseRequest{}, http.StatusConflict, "no place in its group yet: try again once it has (/readyz), or ask the other members: /status of each shows its partitions"},
 		{"customers", admin.PauseRequest{Reason: strings.Repeat("é", 101)}, http.StatusBadRequest, "100 characters"},
 		{"customers", admin.PauseRequest{Reason: "two\nlines"}, http.StatusBadRequest, "one line"},
 		{"customers", admin.PauseRequest{Until: time.Now()}, http.StatusBadRequest, "in the future"},

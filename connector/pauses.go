@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/admin"
@@ -217,20 +215,15 @@ func millis(at int64) time.Time {
 	return time.UnixMilli(at).UTC()
 }
 
-// longestReason is how many characters of a pause's reason are taken: ledgers are small.
-const longestReason = 100
-
 // mappingsAPI is where an operator pauses mappings, through the admin server.
 type mappingsAPI struct{ *Sink }
 
 // Pause implements admin.MappingsAPI. Its type is observe.Paused.
 func (d mappingsAPI) Pause(ctx context.Context, name string, asked admin.PauseRequest) (any, error) {
-	switch {
-	case utf8.RuneCountInString(asked.Reason) > longestReason:
-		return nil, refuse(http.StatusBadRequest, "reason: may have %d characters at most", longestReason)
-	case slices.ContainsFunc([]rune(asked.Reason), unicode.IsControl):
-		return nil, refuse(http.StatusBadRequest, "reason: must be one line of text")
-	case !asked.Until.IsZero() && !asked.Until.After(time.Now()):
+	if err := pause.CheckReason(asked.Reason); err != nil {
+		return nil, refuse(http.StatusBadRequest, "reason: %w", err)
+	}
+	if !asked.Until.IsZero() && !asked.Until.After(time.Now()) {
 		return nil, refuse(http.StatusBadRequest, "until: must be in the future, is %s", asked.Until.Format(time.RFC3339))
 	}
 	m, lanes, err := d.find(name, asked.Lane)

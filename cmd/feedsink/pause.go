@@ -10,6 +10,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/connector/pause"
 )
 
 func newPause() *cobra.Command {
@@ -35,8 +36,13 @@ func newPause() *cobra.Command {
 	})
 	mappingFlag(cmd, &mapping)
 	laneFlag(cmd, &asked.Lane, func() (err error) {
-		asked.Until, err = untilTime(until, time.Now())
-		return err
+		if err := pause.CheckReason(asked.Reason); err != nil {
+			return usagef("--reason: %w", err)
+		}
+		if asked.Until, err = untilTime(until, time.Now()); err != nil {
+			return usagef("--until: %w", err)
+		}
+		return nil
 	})
 	cmd.Flags().StringVar(&asked.Reason, "reason", "", "why, for those who see it paused; no customers' data: it is in logs")
 	cmd.Flags().StringVar(&until, "until", "", "when it goes on by itself: 17:30 by this machine's clock, 2026-11-21T10:00:00Z, or after 2h")
@@ -74,10 +80,7 @@ func laneFlag(cmd *cobra.Command, lane *string, check func() error) {
 		if *lane != "" && *lane != "immediate" && *lane != "batch" {
 			return usagef("--lane: must be immediate or batch, is %q", *lane)
 		}
-		if err := check(); err != nil {
-			return usagef("--until: %w", err)
-		}
-		return nil
+		return check()
 	}
 }
 

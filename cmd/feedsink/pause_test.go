@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+	"strings"
 	"testing"
 	"time"
 )
@@ -27,6 +29,22 @@ func TestUntilIsATimeToComeHoweverItIsSaid(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+}
+
+// TestReasonOfAPauseIsJudgedBeforeTheSinkIsAsked, which says the same of it.
+func TestReasonOfAPauseIsJudgedBeforeTheSinkIsAsked(t *testing.T) {
+	for reason, want := range map[string]string{
+		strings.Repeat("é", 6000): "--reason: may have 100 characters at most",
+		"two\nlines":              "--reason: must be one line of text",
+	} {
+		root := newRoot()
+		root.SetArgs([]string{"pause", "--mapping", "orders", "--reason", reason, "--server", "http://127.0.0.1:1"})
+		root.SetOut(io.Discard)
+		root.SetErr(io.Discard)
+		if err := root.ExecuteContext(t.Context()); err == nil || err.Error() != want {
+			t.Errorf("%.10q: got %v, want %s", reason, err, want)
 		}
 	}
 }

@@ -139,7 +139,7 @@ func (l *LastMessage) Text(now time.Time) string {
 // AskOwner is what to do where another member has what this one is asked for.
 func AskOwner(owner string) string {
 	if owner == "" {
-		return "ask the other members: feedsink imports list shows what each of them has"
+		return "ask the other members: /status of each shows its partitions, and feedsink imports list its tables with files"
 	}
 	return "ask member " + owner
 }

@@ -6,8 +6,13 @@
 package pause
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/feedsink/feedsink/connector/ack"
 )
@@ -93,4 +98,18 @@ func (k *Known) Last(of Of) (p ack.Pause, known bool) {
 // GoesOn reports whether a pause is in force.
 func GoesOn(p ack.Pause, now time.Time) bool {
 	return !p.Resumed && (p.Until == 0 || now.UnixMilli() < p.Until)
+}
+
+// longestReason is how many characters of a pause's reason are taken: ledgers are small.
+const longestReason = 100
+
+// CheckReason reports why a ledger takes no pause for that reason.
+func CheckReason(reason string) error {
+	switch {
+	case utf8.RuneCountInString(reason) > longestReason:
+		return fmt.Errorf("may have %d characters at most", longestReason)
+	case slices.ContainsFunc([]rune(reason), unicode.IsControl):
+		return errors.New("must be one line of text")
+	}
+	return nil
 }
