@@ -201,7 +201,7 @@ func (f *fileDelivery) offer(w *router.Routed, parts int, p *kafka.Partition, r 
 	within, spare, auto := w.Mapping.Auto(w.Route)
 	written := kafka.WrittenAt(r)
 	return f.files.Offer(w.Mapping.Name, w.Write, imports.PartitionOf(p), r.Offset, waiting.Offer{
-		Callable: auto && w.Mapping.Callable(&w.Write) && p.RoomForDone(),
+		Callable: auto && w.Mapping.Callable(&w.Write) && writes.Addressable(&w.Write) && p.RoomForDone(),
 		Route:    w.Route, Within: within, Spare: spare, Written: written, Bytes: memory.Held(r, 1),
 		Pending: func() contract.Pending {
 			f.receipts.Withdraw(p, w.Mapping) // it may never be in a file

@@ -389,7 +389,7 @@ func (b *Backfill) count(one backfillRow) (send bool) {
 	return true
 }
 
-// leftToImport leaves a row of a profile of which the service's id is not known.
+// leftToImport leaves a row that no call can write.
 func (b *Backfill) leftToImport(one backfillRow) {
 	b.report.Left[NeedsImport]++
 	b.note(one, NeedsImport, one.noCall())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -199,16 +200,18 @@ func (p *part) needsImport() string {
 
 // noCall says what writes the row's newest state, as no call can.
 func (p *part) noCall() string {
-	without := " without the service's id"
-	switch p.newest.Op {
-	case schemas.Merge, schemas.Create:
-		without = ""
-	case schemas.Upsert:
-		without = " without erasing what its file keeps"
-	default:
+	what, again := "a profile without the service's id", ", or produce its record again"
+	switch {
+	case p.newest.Table.Custom:
+		what, again = `a record whose key is "." or ".."`, ""
+	case p.newest.Op == schemas.Merge || p.newest.Op == schemas.Create:
+		what = "a profile"
+	case p.newest.Op == schemas.Upsert:
+		what = "a profile without erasing what its file keeps"
+	case p.newest.ProfileID != "":
+		what, again = `a profile whose id is "." or ".."`, ""
 	}
-	return fmt.Sprintf("no call can %s a profile%s; import its row (feedsink import --mapping %s --op %s FILE.csv), or produce its record again",
-		p.newest.Op, without, p.mapping.Name, p.newest.Op)
+	return fmt.Sprintf("no call can %s %s; import its row (feedsink import --mapping %s --op %s FILE.csv)%s", p.newest.Op, what, p.mapping.Name, p.newest.Op, again)
 }
 
 // place is where the row's newest record came from.
@@ -315,7 +318,7 @@ func Follow(older, w schemas.Write, byFile bool) (newest schemas.Write, replaced
 // callable reports whether one call can write w: patch and delete of a profile
 // need the service's id, and no call only creates one, or merges one.
 func callable(w *schemas.Write) bool {
-	return w.Table.Custom || w.Op == schemas.Upsert || w.Op != schemas.Create && w.Op != schemas.Merge && w.ProfileID != ""
+	return writes.Addressable(w) && (w.Table.Custom || w.Op != schemas.Create && w.Op != schemas.Merge)
 }
 
 // outcome is what became of the dead letter, judged by all of its parts.

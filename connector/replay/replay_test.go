@@ -191,6 +191,25 @@ func TestWhatCannotBeReplayedIsLeftAndSaysWhy(t *testing.T) {
 				"or produce its record again, then end the letter with feedsink dlq discard",
 		},
 		{
+			ended: "discard",
+			why:   replay.NeedsImport, record: order("..", "delete", `{}`), letter: refused,
+			says: `no call can delete a record whose key is "." or ".."; import its row (feedsink import --mapping orders --op delete FILE.csv), ` +
+				"then end the letter with feedsink dlq discard",
+		},
+		{
+			ended: "discard",
+			why:   replay.NeedsImport, record: order(".", "patch", `{"a":1}`), letter: refused,
+		},
+		{
+			ended: "discard",
+			why:   replay.NeedsImport, record: order(".", "merge", `{"a":1}`), letter: refused,
+		},
+		{
+			ended: "discard",
+			why:   replay.NeedsImport, record: customer("C", "patch", "..", `{"name":"x"}`), letter: refused,
+			says: `no call can patch a profile whose id is "." or ".."; import its row (feedsink import --mapping customers --op patch FILE.csv), `,
+		},
+		{
 			ended: "replay --as-calls",
 			why:   replay.BatchOnly, letter: refused,
 			record: &kgo.Record{Topic: batch, Key: []byte("C"), Value: []byte(`{"op":"upsert","key":{"number":"C"},"attributes":{"name":"x"}}`)},

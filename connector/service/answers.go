@@ -359,7 +359,7 @@ var ofPaths = func() map[string]bool {
 // white space, or the beginning of a page.
 func plausible(id string) string {
 	id = strings.TrimSpace(id)
-	if len(id) == 0 || len(id) > 200 || !addressable(id) {
+	if len(id) == 0 || len(id) > 200 || !Addressable(id) {
 		return ""
 	}
 	for i := range len(id) {

@@ -80,7 +80,7 @@ func (c *Client) send(ctx context.Context, call *call, names ...string) (answer,
 	var full strings.Builder
 	full.WriteString(parts[0])
 	for i, name := range names {
-		if !addressable(name) {
+		if !Addressable(name) {
 			return answer{}, &Error{
 				op: call.op, kind: Rejected, target: call.target,
 				text: `an id or name that is empty, "." or ".." cannot be part of an address; nothing was sent`,

@@ -70,7 +70,7 @@ func (c Config) validate() error {
 			errs = append(errs, fmt.Errorf("%s: %w", address.name, err))
 		}
 	}
-	if c.Entity == "" || !addressable(c.Entity) {
+	if c.Entity == "" || !Addressable(c.Entity) {
 		errs = append(errs, fmt.Errorf("entity: must be a name, is %q", c.Entity))
 	}
 	if c.APIKey == nil {
@@ -204,10 +204,10 @@ func address(base *url.URL, path string) *url.URL {
 	return u
 }
 
-// addressable reports whether segment can stand in a path: an empty one or a
+// Addressable reports whether segment can stand in a path: an empty one or a
 // dot would make another address of it, on the way or at the service, and
 // percent-encoding does not protect dots.
-func addressable(segment string) bool {
+func Addressable(segment string) bool {
 	return segment != "" && segment != "." && segment != ".."
 }
 

@@ -68,6 +68,18 @@ func (c Operations) Call(ctx context.Context, w *schemas.Write, earlier Create) 
 // ErrNoCall is permanent. The router sends no such write to the immediate lane.
 var ErrNoCall calls.Failure = calls.NotSent{Why: "the interface has no call that only creates a profile, or that merges one", Never: true}
 
+// Addressable reports whether the address of the write's call can name what it writes. An
+// upsert and a create name it in the body.
+func Addressable(w *schemas.Write) bool {
+	switch {
+	case w.Op == schemas.Upsert || w.Op == schemas.Create:
+		return true
+	case w.Table.Custom:
+		return service.Addressable(w.Key)
+	}
+	return service.Addressable(w.ProfileID)
+}
+
 func (c Operations) record(ctx context.Context, w *schemas.Write, earlier Create) error {
 	var err error
 	switch w.Op {

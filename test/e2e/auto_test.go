@@ -116,3 +116,21 @@ func TestRowWhoseCallIsRefusedIsADeadLetterOnce(t *testing.T) {
 		t.Errorf("imports: got %d, want none", got)
 	}
 }
+
+// TestKeysThatNoAddressCanHaveGoByFile: an upsert has its key in the body, a delete and a patch
+// in the address.
+func TestKeysThatNoAddressCanHaveGoByFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withBothETLs)
+	w.start(head + deadLetters + strings.Replace(bothLanes, `[{when: 'headers.lane == "now"', lane: immediate}, {lane: batch}]`, "[{lane: auto}]", 1))
+	settled := func() {
+		t.Helper()
+		w.until("the batch group is at the end of the log", func() bool { return w.lag("batch", "orders") == 0 })
+	}
+	w.produce(order(".", "OPEN", 1), order("..", "OPEN", 1))
+	settled()
+	w.produce(change("delete", ".", ""), change("patch", "..", `"status":"PAID"`))
+	settled()
+	w.ordersAre(map[string]string{"..": "1 PAID"})
+	w.noDeadLetters()
+}
