@@ -329,8 +329,11 @@ const (
 	bitsPerKey = 4
 )
 
+// mostCounted is the most keys that a bitmap is made for, 32 MiB: more rows than that stand for no limit.
+const mostCounted = 1 << 24
+
 func newKeyCounter(rows int64) keyCounter {
-	return keyCounter{rows: max(rows, fewKeys), few: map[uint64]struct{}{}}
+	return keyCounter{rows: min(max(rows, fewKeys), mostCounted), few: map[uint64]struct{}{}}
 }
 
 // spread moves the keys into the bitmap.

@@ -1,11 +1,23 @@
 package spool
 
 import (
+	"math"
 	"strconv"
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
 )
+
+// TestRowsThatStandForNoLimitTakeNoMemoryForAsMany: the bitmap is made with some thousand keys.
+func TestRowsThatStandForNoLimitTakeNoMemoryForAsMany(t *testing.T) {
+	c := newKeyCounter(math.MaxInt64)
+	for i := range fewKeys {
+		c.first(xxhash.Sum64String("K" + strconv.Itoa(i)))
+	}
+	if got := len(c.words) * 8; got > 32<<20 {
+		t.Errorf("bitmap: got %d bytes, want 32 MiB at most", got)
+	}
+}
 
 // TestFewKeysAreTakenForOthers: a key that is taken for one of a file's is sent
 // again without need.

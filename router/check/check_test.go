@@ -182,8 +182,6 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		},
 		{"encoding", func(m *router.Mapping) { m.Imports.CSV.Encoding = "UTF-9" }, `imports.csv.encoding: "UTF-9" is not the name of an encoding; hint: write an IANA name such as UTF-8 or ISO-8859-1`},
 		{"compression", func(m *router.Mapping) { m.Imports.CSV.Compression = "GIZP" }, `imports.csv.compression: unknown compression "GIZP"; hint: did you mean "GZIP"?`},
-		{"many rows", func(m *router.Mapping) { m.Imports.Roll.Rows = 100_000_001 }, `imports.roll.rows: 100000001: at most 100000000; hint: write 0 for no limit`},
-		{"many rows of a file", func(m *router.Mapping) { m.Imports.MaxFile.Rows = 100_000_001 }, `imports.maxFile.rows: 100000001: at most 100000000; hint: write 0 for no limit`},
 		{"rows", func(m *router.Mapping) { m.Imports.Roll.Rows = -1 }, `imports.roll.rows: -1: not below 0`},
 		{"bytes", func(m *router.Mapping) { m.Imports.Roll.Bytes = -1 }, `imports.roll.bytes: -1: not below 0`},
 		{"age", func(m *router.Mapping) { m.Imports.Roll.Age = -time.Second }, `imports.roll.age: -1s: not below 0`},

@@ -27,9 +27,6 @@ var importModes = map[schemas.Op][]string{
 // are no more, as many are noted.
 const mostSlots = 1_000_000
 
-// mostRows is the most that a file may be bounded to: what counts its keys is made for as many.
-const mostRows = 100_000_000
-
 // imports checks the batch lane's part of a mapping, where it has one.
 func (m *mapping) imports() {
 	imports := &m.m.Imports
@@ -145,16 +142,9 @@ func notNegative[T ~int | ~int64](m *mapping, path string, n T) {
 	}
 }
 
-func (m *mapping) rows(path string, n int64) {
-	notNegative(m, path, n)
-	if n > mostRows {
-		m.Report(path, "write 0 for no limit", "%d: at most %d", n, mostRows)
-	}
-}
-
 func (m *mapping) roll() {
 	roll := m.m.Imports.Roll
-	m.rows("imports.roll.rows", roll.Rows)
+	notNegative(m, "imports.roll.rows", roll.Rows)
 	notNegative(m, "imports.roll.bytes", int64(roll.Bytes))
 	notNegative(m, "imports.roll.age", roll.Age)
 	if roll.Rows == 0 && roll.Bytes == 0 && roll.Age == 0 && len(roll.At) == 0 {
@@ -189,7 +179,7 @@ const leastFile router.Bytes = 1 << 10
 
 func (m *mapping) maxFile() {
 	most := m.m.Imports.MaxFile
-	m.rows("imports.maxFile.rows", most.Rows)
+	notNegative(m, "imports.maxFile.rows", most.Rows)
 	notNegative(m, "imports.maxFile.bytes", int64(most.Bytes))
 	least := leastFile
 	if m.m.Imports.CSV.Compression == "NONE" { // a row may take as much as the header, which compression would shorten
