@@ -41,8 +41,16 @@ mappings:
 // its own.
 func newDesk(t *testing.T, lanes ...schemas.Lane) importsAPI {
 	t.Helper()
+	sink := sinkOf(t, deskConfig, lanes...)
+	t.Cleanup(sink.close)
+	return importsAPI{sink}
+}
+
+// sinkOf is a sink of the configuration, of which every variable is a directory.
+func sinkOf(t *testing.T, yaml string, lanes ...schemas.Lane) *Sink {
+	t.Helper()
 	dir := t.TempDir()
-	cfg, err := config.Parse("feedsink.yaml", []byte(deskConfig), func(string) (string, bool) { return dir, true })
+	cfg, err := config.Parse("feedsink.yaml", []byte(yaml), func(string) (string, bool) { return dir, true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +58,7 @@ func newDesk(t *testing.T, lanes ...schemas.Lane) importsAPI {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(sink.close)
-	return importsAPI{sink}
+	return sink
 }
 
 func TestDeskListsTheBatchLane(t *testing.T) {

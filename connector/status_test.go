@@ -2,7 +2,6 @@ package connector
 
 import (
 	"encoding/json"
-	"log/slog"
 	"os"
 	"regexp"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/waits"
 	"github.com/feedsink/feedsink/schemas"
@@ -91,15 +89,7 @@ func TestStatusSaysWhyThereIsNoToken(t *testing.T) {
 func TestHaltIsShownOfMappingsThatItHoldsUp(t *testing.T) {
 	fake, _, server := startBoth(t, kfake.SeedTopics(1, "customers", "dead"))
 	yaml := strings.NewReplacer("127.0.0.1:1\"]", fake.ListenAddrs()[0]+"\"]", "http://127.0.0.1:1", server.URL, "[orders]", "[customers]", "apiKey: k", "apiKey: the-api-key").Replace(deskConfig)
-	dir := t.TempDir()
-	cfg, err := config.Parse("feedsink.yaml", []byte(yaml), func(string) (string, bool) { return dir, true })
-	if err != nil {
-		t.Fatal(err)
-	}
-	sink, err := New(cfg, Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sink := sinkOf(t, yaml)
 	run(t, sink)
 	until(t, "the lanes have joined", func() bool { return len(sink.Unready()) == 0 })
 	i := slices.IndexFunc(sink.now().lanes, func(l *lane) bool { return l.which == schemas.Batch })

@@ -3,7 +3,6 @@ package connector
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feedsink/feedsink/connector/calls"
-	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/observe"
@@ -281,15 +279,7 @@ func TestWaitsOfCallsSayTheirCause(t *testing.T) {
 // TestRegistryThatDoesNotAnswerIsToldWhileRecordsNeedIt in both lanes, which share it.
 func TestRegistryThatDoesNotAnswerIsToldWhileRecordsNeedIt(t *testing.T) {
 	yaml := strings.ReplaceAll(deskConfig, "    topics: [customers]", "    topics: [customers]\n    format: avro") + "schemaRegistry: {url: \"http://" + closed + "\"}\n"
-	dir := t.TempDir()
-	cfg, err := config.Parse("feedsink.yaml", []byte(yaml), func(string) (string, bool) { return dir, true })
-	if err != nil {
-		t.Fatal(err)
-	}
-	sink, err := New(cfg, Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sink := sinkOf(t, yaml)
 	t.Cleanup(sink.close)
 	s := sink.now()
 	if got := s.schemaWaits(); got != nil {

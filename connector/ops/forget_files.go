@@ -29,8 +29,7 @@ type spooled struct {
 	at      string            // its path within the spool
 	inUse   bool              // a process has the directory open
 	formats []rowerror.Format // the mapping's is the first; the others are of its bundle
-	unknown bool              // no mapping writes files of its name: it has no formats
-	former  bool              // it is of a bundle that the mapping is not in, and may have left
+	writer  writer            // by its name; of noMapping there are no formats
 	place   forget.Place
 }
 
@@ -52,9 +51,8 @@ func (f *forgetting) files(ctx context.Context) (found []spooled, err error) {
 		}
 		for _, l := range list {
 			s := spooled{Listed: l, dir: dir, at: filepath.Join(name, l.Name), inUse: spool.InUse(dir)}
-			writer := f.writerOf(l.Mapping)
-			s.unknown, s.former = writer == noMapping, writer == otherBundle
-			switch writer {
+			s.writer = f.writerOf(l.Mapping)
+			switch s.writer {
 			case anotherMapping:
 				continue
 			case thisMapping, otherBundle:
@@ -187,7 +185,7 @@ func (s *spooled) rows(f *forgetting) (n int64, err error) {
 		return 0, err
 	}
 	defer func() { _ = file.Close() }()
-	if !s.unknown {
+	if s.writer != noMapping {
 		return rowerror.Without(file, s.formats, s.of(f.Key), nil)
 	}
 	spelled := f.spelled()
@@ -229,7 +227,7 @@ func (s *spooled) of(key string) func(rowerror.Row) bool {
 // left to it.
 func (s *spooled) judge(rows int64, unreadable error, imported bool) {
 	p := forget.Place{Kind: forget.File, Where: s.at, Holds: words.Counted(int(rows), "row")}
-	if s.unknown {
+	if s.writer == noMapping {
 		p.Holds = words.Counted(int(rows), "line") + " with the key's text"
 	}
 	kept := s.Kind == spool.KeptFailed || s.Kind == spool.KeptOutputs
@@ -239,9 +237,9 @@ func (s *spooled) judge(rows int64, unreadable error, imported bool) {
 		p.State, p.Holds, p.Why, p.Do = forget.Left, "what cannot be read", unreadable.Error(), byHand
 	case rows == 0 && (unreadable == nil || s.inUse):
 		return
-	case kept && s.former && (!s.inUse || !imported):
+	case kept && s.writer == otherBundle && (!s.inUse || !imported):
 		p.State, p.Why, p.Do = forget.Left, "it is a file of the bundle "+s.Mapping+", which the mapping is not in any more", byHand
-	case kept && s.unknown && (!s.inUse || !imported):
+	case kept && s.writer == noMapping && (!s.inUse || !imported):
 		p.State, p.Why, p.Do = forget.Left, "no mapping writes files of this name any more: "+s.Mapping+" was renamed or removed, or has no batch lane now", byHand
 	case !s.inUse && kept:
 		p.State, p.Yes = forget.Removable, "write the file anew without them"

@@ -254,14 +254,18 @@ func (b *Backfill) open(ctx, working context.Context) error {
 	return b.begin(ctx, held)
 }
 
-// findRoutes asks from where on the mapping's present routes count.
-func (b *Backfill) findRoutes(ctx context.Context, held map[cluster.TopicPartition]cluster.Span) error {
+// findApplied asks from where on the mapping's present routes count, and which records of the
+// span never came to the table.
+func (b *Backfill) findApplied(ctx context.Context, held map[cluster.TopicPartition]cluster.Span) error {
 	confirmed, err := b.Replay.confirmed(ctx)
+	if err != nil {
+		return err
+	}
 	b.routes, b.former = map[cluster.TopicPartition]int64{}, map[kafkaKey]int64{}
 	for p := range held {
 		b.routes[p] = confirmed.since(b.Mapping, p)
 	}
-	return err
+	return b.findDeadLetters(ctx)
 }
 
 // endFormer does the part of a former run of which an import, or the last calls, may have put older
@@ -317,7 +321,7 @@ func (b *Backfill) adopt(ctx context.Context, old *backfillState, held map[clust
 		}
 	}
 	slices.Sort(b.report.Gone)
-	return cmp.Or(b.findRoutes(ctx, held), b.findDeadLetters(ctx))
+	return b.findApplied(ctx, held)
 }
 
 func gone(p cluster.TopicPartition, from int64) string {
@@ -369,7 +373,7 @@ func (b *Backfill) begin(ctx context.Context, held map[cluster.TopicPartition]cl
 		}
 		return fmt.Errorf("mapping %s: %w: %s", b.Mapping.Name, ErrNothing, why)
 	}
-	if err := cmp.Or(b.findRoutes(ctx, held), b.findDeadLetters(ctx)); err != nil || r.DryRun {
+	if err := b.findApplied(ctx, held); err != nil || r.DryRun {
 		return err
 	}
 	return b.save(ctx)
