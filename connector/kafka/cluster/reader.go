@@ -87,15 +87,9 @@ func (r *Reader) Spans(ctx context.Context, topics ...string) (map[TopicPartitio
 	if len(topics) == 0 {
 		return spans, nil
 	}
-	starts, err := r.admin.ListStartOffsets(ctx, topics...)
-	if err == nil {
-		err = starts.Error()
-	}
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return nil, r.missing(ctx, starts)
-	}
+	starts, err := r.starts(ctx, topics)
 	if err != nil {
-		return nil, failure("start of %v: %w", topics, err)
+		return nil, err
 	}
 	ends, err := r.admin.ListCommittedOffsets(ctx, topics...)
 	if err == nil {
@@ -111,25 +105,54 @@ func (r *Reader) Spans(ctx context.Context, topics ...string) (map[TopicPartitio
 	return spans, nil
 }
 
-// missing names the topic that does not exist, and the one that may be meant.
-func (r *Reader) missing(ctx context.Context, asked kadm.ListedOffsets) error {
-	for _, topic := range slices.Sorted(maps.Keys(asked)) {
-		for _, o := range asked[topic] {
-			if !errors.Is(o.Err, kerr.UnknownTopicOrPartition) {
-				continue
+// A topic that was created just now may not have come to the broker that leads a partition.
+const (
+	newTopicAsks  = 50
+	newTopicPause = 100 * time.Millisecond
+)
+
+// starts asks where the partitions begin. A broker's answer that it does not know a topic counts
+// once the cluster says so, too.
+func (r *Reader) starts(ctx context.Context, topics []string) (kadm.ListedOffsets, error) {
+	for asked := 1; ; asked++ {
+		starts, err := r.admin.ListStartOffsets(ctx, topics...)
+		if err == nil {
+			err = starts.Error()
+		}
+		if errors.Is(err, kerr.UnknownTopicOrPartition) {
+			if missing := r.missing(ctx, starts); missing != nil {
+				return nil, missing
 			}
-			var names []string
-			all, _ := r.admin.ListTopics(ctx) // only to propose names
-			for name, t := range all {
-				if t.Err == nil { // the client asks for the missing one, too
-					names = append(names, name)
-				}
-			}
-			slices.Sort(names)
-			return &Failure{&MissingTopic{topic, ForMissing(topic, names)}}
+		}
+		switch {
+		case err == nil:
+			return starts, nil
+		case asked == newTopicAsks || !errors.Is(err, kerr.UnknownTopicOrPartition):
+			return nil, failure("start of %v: %w", topics, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, failure("start of %v: %w", topics, err)
+		case <-time.After(newTopicPause):
 		}
 	}
-	return &Failure{asked.Error()}
+}
+
+// missing names a topic that the cluster does not know either, and the one that may be meant; nil: it knows them all.
+func (r *Reader) missing(ctx context.Context, asked kadm.ListedOffsets) error {
+	all, err := r.admin.ListTopics(ctx)
+	if err != nil {
+		return failure("topics of the cluster: %w", err)
+	}
+	maps.DeleteFunc(all, func(_ string, t kadm.TopicDetail) bool { return t.Err != nil }) // the client asks for the missing one, too
+	for _, topic := range slices.Sorted(maps.Keys(asked)) {
+		for _, o := range asked[topic] {
+			if errors.Is(o.Err, kerr.UnknownTopicOrPartition) && !all.Has(topic) {
+				return &Failure{&MissingTopic{topic, ForMissing(topic, slices.Sorted(maps.Keys(all)))}}
+			}
+		}
+	}
+	return nil
 }
 
 // After asks where the records begin that were written since then; partitions

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
@@ -53,6 +54,31 @@ func TestTailReadsEachPartitionToItsEndAndGoesOnFromThere(t *testing.T) {
 	b.produce("a", 1, 2)
 	if got := readTo(t, tail, map[cluster.TopicPartition]int64{p0: 5, p1: 5}); !slices.Equal(got[p1], []int64{3, 4}) {
 		t.Errorf("then: got %v, want 3 and 4 of partition 1", got)
+	}
+}
+
+// The leader of a new topic's partition may hear of it behind the brokers that name it.
+func TestTopicThatItsLeaderDoesNotKnowYetIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 1)
+	r := newReader(t, b)
+	late := 3
+	b.ControlKey(kmsg.ListOffsets.Int16(), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		b.KeepControl()
+		if late--; late < 0 {
+			return nil, nil, false
+		}
+		res := req.ResponseKind().(*kmsg.ListOffsetsResponse)
+		res.Topics = []kmsg.ListOffsetsResponseTopic{{Topic: "a", Partitions: []kmsg.ListOffsetsResponseTopicPartition{{ErrorCode: kerr.UnknownTopicOrPartition.Code}}}}
+		return res, nil, true
+	})
+	spans, err := r.Spans(t.Context(), "a")
+	if want := (cluster.Span{To: 1}); err != nil || spans[cluster.TopicPartition{Topic: "a"}] != want {
+		t.Errorf("got %v, %v, want %v", spans, err, want)
+	}
+	if _, err := r.Spans(t.Context(), "a", "b"); err == nil || err.Error() != "topic b does not exist" {
+		t.Errorf("a topic that does not exist: got %v", err)
 	}
 }
 
