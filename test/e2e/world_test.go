@@ -105,7 +105,21 @@ func newWorldThrough(t *testing.T, through access, change func(*sandbox.Config))
 			t.Fatal(err)
 		}
 	}
+	w.awaitTopics("customers", "orders", "dlq")
 	return w
+}
+
+// awaitTopics waits until the broker knows new topics: one that has much to do tells of them late.
+func (w *world) awaitTopics(names ...string) {
+	w.t.Helper()
+	topics := make([]string, len(names))
+	for i, name := range names {
+		topics[i] = w.prefix + name
+	}
+	w.until("topics "+strings.Join(topics, ", "), func() bool {
+		starts, err := w.admin.ListStartOffsets(w.t.Context(), topics...)
+		return err == nil && starts.Error() == nil
+	})
 }
 
 // withOrdersETL lets orders be loaded by files too.
