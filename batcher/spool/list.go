@@ -128,7 +128,7 @@ func Rewrite(dir, name string, write func(from *os.File, to io.Writer) error) er
 		err = buffered.Flush()
 	}
 	if err == nil {
-		err = to.Sync()
+		err = syncFile(to)
 	}
 	if err = errors.Join(err, to.Close()); err != nil {
 		return errors.Join(err, os.Remove(to.Name()))

@@ -41,7 +41,7 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
+	err = syncFile(d)
 	if e := d.Close(); err == nil {
 		err = e
 	}

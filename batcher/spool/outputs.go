@@ -68,7 +68,7 @@ func (o *OutputFiles) Keep() error {
 	if o.kept {
 		return nil
 	}
-	if err := o.file.Sync(); err != nil {
+	if err := syncFile(o.file); err != nil {
 		return err
 	}
 	if err := o.dir.Rename(o.temporary(), o.name); err != nil {

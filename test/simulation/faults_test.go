@@ -139,6 +139,11 @@ var faults = []fault{
 	{2, func(w *world) (string, func(), time.Duration) { return w.pause() }},
 	{8, func(w *world) (string, func(), time.Duration) { return w.killAmidImport() }},
 	{2, func(w *world) (string, func(), time.Duration) { return w.takeSpool() }},
+	{2, func(w *world) (string, func(), time.Duration) { return w.slowDisk() }},
+	{1, func(w *world) (string, func(), time.Duration) {
+		w.witness.miscounted.Store(true)
+		return "imports have more rows in error than there are", func() { w.witness.miscounted.Store(false) }, w.between(10*time.Second, mostMissing)
+	}},
 	{2, func(w *world) (string, func(), time.Duration) { return w.landLate() }},
 	{2, func(w *world) (string, func(), time.Duration) { return w.deleteRecords() }},
 	{1, func(w *world) (string, func(), time.Duration) { return w.resetOffsets() }},

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -29,6 +30,10 @@ func (w *world) live(ctx context.Context) {
 		return
 	}
 	w.say("%s", w.plan.String())
+	busy := w.plan.pace
+	if w.plan.quiet > 0 {
+		w.plan.pace = w.plan.inQuiet()
+	}
 	for i := range w.plan.members {
 		m := &member{w: w, name: fmt.Sprintf("member-%d", i+1)}
 		if w.plan.apart {
@@ -42,15 +47,11 @@ func (w *world) live(ctx context.Context) {
 			return // it says why
 		}
 	}
-	loading, endLoad := context.WithCancel(ctx)
-	loaded := make(chan struct{})
-	go func() {
-		defer close(loaded)
-		w.feed(loading)
-	}()
-	w.strike(time.Now().Add(w.plan.life))
-	endLoad()
-	<-loaded
+	if w.plan.quiet > 0 {
+		w.goOn(ctx, w.plan.quiet)
+		w.setPace(busy) //nolint:contextcheck // as above
+	}
+	w.goOn(ctx, w.plan.life)
 	w.bunch(ctx, lastBunch, w.plan.tables...)
 	if w.settle(ctx) {
 		w.calm(ctx)
@@ -65,8 +66,33 @@ func (w *world) live(ctx context.Context) {
 	w.judge(ctx)
 }
 
+// setPace gives the members another pace, one after the other.
+func (w *world) setPace(next pace) {
+	w.plan.pace = next
+	w.say("sessions of %v, a fault every %v", next.session, next.faultEvery)
+	for _, m := range w.members {
+		m.end()
+		m.start()
+	}
+}
+
+// goOn has events come and things go wrong for a time.
+func (w *world) goOn(ctx context.Context, lasts time.Duration) {
+	loading, endLoad := context.WithCancel(ctx)
+	loaded := make(chan struct{})
+	go func() {
+		defer close(loaded)
+		w.feed(loading)
+	}()
+	w.strike(time.Now().Add(lasts))
+	endLoad()
+	<-loaded
+}
+
 // feed produces events until ctx ends.
 func (w *world) feed(ctx context.Context) {
+	w.snapshot(ctx, w.plan.tables[0], w.plan.keys)
+	w.plan.keys = 0
 	for last := (time.Time{}); ; {
 		now := time.Now()
 		n, next := w.plan.comes(w.load.rnd, last, now)
@@ -76,6 +102,27 @@ func (w *world) feed(ctx context.Context) {
 		if !w.bunch(ctx, n, w.plan.tables...) || retry.Sleep(ctx, next) != nil {
 			return
 		}
+	}
+}
+
+// snapshot gives a table n new keys, as fast as the broker takes them.
+func (w *world) snapshot(ctx context.Context, t *table, n int) {
+	ctx = context.WithoutCancel(ctx)
+	w.feeding <- struct{}{}
+	defer func() { <-w.feeding }()
+	for range n {
+		k := &key{kind: upserted, partition: w.load.rnd.Int32N(w.plan.partitions)}
+		e, record := w.load.event(t, t.add(k))
+		k.events = []*event{e}
+		w.load.events++
+		w.client.Produce(ctx, record, func(r *kgo.Record, err error) {
+			if e.at = (place{t.topic, len(t.letters), r.Partition, r.Offset}); err != nil {
+				w.fail("produce: %v", err)
+			}
+		})
+	}
+	if err := w.client.Flush(ctx); err != nil {
+		w.fail("produce: %v", err)
 	}
 }
 
@@ -128,9 +175,8 @@ func (w *world) strike(until time.Time) {
 	}
 	total := weight(faults)
 	pace := rand.New(rand.NewPCG(w.seed, 2)) // a strike that is dropped leaves the others where they are
-	n := 0
 	next := func() time.Time {
-		n++
+		w.struck++
 		return time.Now().Add(time.Second + time.Duration(pace.Int64N(int64(2*w.plan.faultEvery))))
 	}
 	for strike := next(); ; {
@@ -153,6 +199,7 @@ func (w *world) strike(until time.Time) {
 			continue
 		}
 		time.Sleep(time.Until(strike))
+		n := w.struck
 		if w.rnd = rand.New(rand.NewPCG(w.seed, 1000+uint64(n))); w.dropped[n] {
 			strike = next()
 			continue
@@ -178,6 +225,9 @@ func (w *world) strike(until time.Time) {
 	}
 }
 
+// longWait is how many minutes of waiting are followed by hours of it, for slots or times of the day.
+const longWait = 90
+
 // settle lets everything be confirmed. It reports whether that came about.
 func (w *world) settle(ctx context.Context) bool {
 	w.service.FailImports("customers", 0, "")
@@ -201,6 +251,9 @@ func (w *world) settle(ctx context.Context) bool {
 		}
 		if looks%30 == 0 {
 			w.release() //nolint:contextcheck // as above
+		}
+		if looks == longWait && w.plan.quiet > 0 {
+			w.setPace(w.plan.inQuiet()) //nolint:contextcheck // as above
 		}
 		time.Sleep(time.Minute)
 	}
@@ -243,8 +296,11 @@ func (w *world) judge(ctx context.Context) {
 	for _, m := range w.members {
 		files, _ := os.ReadDir(m.spool) // none is no files
 		for _, f := range files {
-			if name := f.Name(); name != "lock" && !w.unremovable[name] && !strings.HasSuffix(name, ".failed") && !strings.HasSuffix(name, ".errors") { // those are kept for a person
+			if name := f.Name(); name != "lock" && !w.unremovable[name] && !isKept(name) {
 				w.fail("%s: a file is left in the spool: %s", m.process.name, f.Name())
+			}
+			if err := judgeKept(filepath.Join(m.spool, f.Name())); err != nil {
+				w.fail("%s: a file that was kept cannot be read: %s: %v", m.process.name, f.Name(), err)
 			}
 		}
 	}

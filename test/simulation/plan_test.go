@@ -48,14 +48,12 @@ type plan struct {
 	after      bool   // orders come after customers
 	shared     *table // both lanes write it, and much of what goes wrong meets that; nil: none
 
-	begin      time.Time // of the life, on any day and at any time
-	zone       *time.Location
-	life       time.Duration // of load and faults
-	every      time.Duration // between two bunches of events
-	curve      string        // of how many come
-	bunch      int           // events at most
-	burst      int           // events, now and then
-	faultEvery time.Duration // mean
+	begin time.Time // of the life, on any day and at any time
+	zone  *time.Location
+	life  time.Duration // of load and faults
+	pace
+	quiet time.Duration // that comes before the life, in which little happens; 0: none
+	keys  int           // with which the first table begins
 
 	latency    time.Duration // of a message at most
 	callTime   time.Duration // that the service takes
@@ -68,9 +66,18 @@ type plan struct {
 	rollAt     []time.Time   // whose times of day on the zone's clock are meant
 	maxFile    int           // rows; 0: any number
 	calls      int           // in flight at most
-	session    time.Duration // of the members in their groups
 	debug      bool          // the members log everything
+}
 
+// pace is how much happens, and how often members look for it.
+type pace struct {
+	every      time.Duration // between two bunches of events
+	curve      string        // of how many come
+	bunch      int           // events at most
+	burst      int           // events, now and then
+	faultEvery time.Duration // mean
+
+	session     time.Duration // of the members in their groups
 	commitEvery time.Duration
 	lookEvery   time.Duration // of the members at what sends no notice, at most
 }
@@ -103,10 +110,12 @@ func newPlan(rnd *rand.Rand) plan {
 		members:    pick(rnd, 1, 2, 2, 3),
 		apart:      rnd.IntN(4) == 0,
 		life:       pick(rnd, 30*time.Minute, 30*time.Minute, 30*time.Minute, time.Hour, 2*time.Hour),
-		every:      pick(rnd, 20*time.Second, time.Minute),
-		bunch:      pick(rnd, 1, 5, 10),
-		burst:      pick(rnd, 0, 30, 100),
-		faultEvery: pick(rnd, time.Minute, 2*time.Minute, 5*time.Minute),
+		pace: pace{
+			every:      pick(rnd, 20*time.Second, time.Minute),
+			bunch:      pick(rnd, 1, 5, 10),
+			burst:      pick(rnd, 0, 30, 100),
+			faultEvery: pick(rnd, time.Minute, 2*time.Minute, 5*time.Minute),
+		},
 		latency:    pick(rnd, time.Millisecond, 10*time.Millisecond, 100*time.Millisecond),
 		callTime:   pick(rnd, time.Millisecond, 50*time.Millisecond, time.Second),
 		processing: pick(rnd, time.Second, 30*time.Second, 10*time.Minute),
@@ -115,8 +124,8 @@ func newPlan(rnd *rand.Rand) plan {
 		rollRows:   pick(rnd, 5, 100, 100000),
 		rollAge:    pick(rnd, time.Minute, 5*time.Minute, 20*time.Minute),
 		calls:      pick(rnd, 1, 4, 64),
-		session:    pick(rnd, 6*time.Second, 30*time.Second, 30*time.Second),
 	}
+	p.session = pick(rnd, 6*time.Second, 30*time.Second, 30*time.Second)
 	if rnd.IntN(25) == 0 {
 		p.life, p.slots, p.rollAge = day, 12, time.Hour
 	}
@@ -188,8 +197,49 @@ func (p *plan) lengthen(rnd *rand.Rand) {
 	}
 	p.faultEvery = pick(rnd, 30*time.Minute, time.Hour, 2*time.Hour)
 	p.every = pick(rnd, 10*time.Minute, 20*time.Minute, 40*time.Minute)
-	p.session, p.lookEvery, p.commitEvery = 5*time.Minute, 30*time.Second, pick(rnd, 5*time.Second, 30*time.Second)
+	p.session, p.lookEvery, p.commitEvery = 5*time.Minute, 2*time.Minute, pick(rnd, 5*time.Second, 30*time.Second)
 	p.curve = pick(rnd, steady, office, nightly, snapshot)
+}
+
+// precede has a quiet day come before lives of hours, which then meet what a day leaves.
+func (p *plan) precede() {
+	if p.life < day {
+		p.quiet = day
+		p.begin = p.begin.Add(-day)
+	}
+}
+
+// scale has some lives with more members, and some with the least of slots.
+func (p *plan) scale(rnd *rand.Rand) {
+	if !p.apart && rnd.IntN(20) == 0 {
+		p.members = pick(rnd, 4, 5)
+	}
+	if p.slots == 4 && rnd.IntN(6) == 0 {
+		p.slots, p.reserve, p.rollAt = 1, 0, nil
+		p.rollAge = max(p.rollAge, time.Minute)
+	}
+}
+
+// inQuiet is the pace of a quiet day. Few slots are left for the time behind it.
+func (p *plan) inQuiet() pace {
+	quiet := pace{curve: steady, every: 3 * time.Hour, bunch: min(p.bunch, 3), faultEvery: 6 * time.Hour, session: 5 * time.Minute, lookEvery: 2 * time.Minute, commitEvery: 30 * time.Second}
+	if p.slots < 24 {
+		quiet.every = 12 * time.Hour
+	}
+	return quiet
+}
+
+// million has one life of a thousand begin with a million keys, which go by file.
+func (p *plan) million(seed uint64) {
+	if seed%1000 != 500 {
+		return
+	}
+	t := p.tables[0]
+	p.keys, p.life, p.pace = 1_000_000, day, p.inQuiet()
+	p.faultEvery = 20 * time.Minute
+	p.after, p.rollRows, p.rollAge, p.rollAt, p.slots, p.latency = false, 100_000, 20*time.Minute, nil, 24, time.Millisecond
+	p.maxFile = pick(rand.New(rand.NewPCG(seed, 6)), 0, 300_000)
+	t.lanes, t.bundled, p.tables[1].bundled, t.skips = "batch", false, false, false
 }
 
 // The events of a snapshot, and of a dump each night.
@@ -266,7 +316,7 @@ func (p *plan) bound(events, waiting, used int, from time.Time) time.Duration {
 	}
 	switch {
 	case perDay < 24:
-		bound += 6 * day
+		bound += 6*day + day*time.Duration(imports/perDay)
 	case p.maxFile > 0 && used+imports > perDay:
 		bound += day * time.Duration(1+imports/perDay)
 	}
@@ -282,9 +332,9 @@ func (p *plan) String() string {
 		lanes = append(lanes, fmt.Sprintf("%s: %s, bundled %v, %s, %d %% said again, skipped %v", t.name, t.format, t.bundled, p.routesOf(t), t.again, t.skips))
 	}
 	return fmt.Sprintf("%s, orders after customers %v, shared: %s, %d partitions, %d members, lanes apart %v, %v, up to %d events every %v, bursts of %d, a fault every %v, "+
-		"%s, latency %v, calls %v, imports %v, rate %d/min, %d slots, %d in reserve, roll %d rows or %v or at [%s], files of %d rows, %d calls in flight, sessions of %v, from %v",
+		"%s, %d keys first, %v of quiet before, latency %v, calls %v, imports %v, rate %d/min, %d slots, %d in reserve, roll %d rows or %v or at [%s], files of %d rows, %d calls in flight, sessions of %v, from %v",
 		strings.Join(lanes, ", "), p.after, p.sharedName(), p.partitions, p.members, p.apart, p.life, p.bunch, p.every, p.burst, p.faultEvery,
-		p.curve, p.latency, p.callTime, p.processing, p.rate, p.slots, p.reserve, p.rollRows, p.rollAge, p.clocks(), p.maxFile, p.calls, p.session, p.begin)
+		p.curve, p.keys, p.quiet, p.latency, p.callTime, p.processing, p.rate, p.slots, p.reserve, p.rollRows, p.rollAge, p.clocks(), p.maxFile, p.calls, p.session, p.begin)
 }
 
 // yaml is the members' configuration, with the routes as they are now.

@@ -65,7 +65,10 @@ func live(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	p := newPlan(rnd)
 	p.lengthen(rand.New(rand.NewPCG(seed, 3)))
+	p.scale(rand.New(rand.NewPCG(seed, 5)))
 	p.share(seed)
+	p.million(seed)
+	p.precede()
 	w := &world{
 		seed: seed, plan: p, rnd: rnd, dropped: numbers(*drop), dir: t.TempDir(), follow: *follow, logs: *logs, partitions: map[string]int32{}, unremovable: map[string]bool{},
 		load: generator{rnd: rand.New(rand.NewPCG(seed, 1))},

@@ -48,7 +48,8 @@ const (
 type world struct {
 	seed     uint64
 	dropped  map[int]bool // strikes that do not happen
-	strikes  []int        // that did
+	struck   int          // strikes so far
+	strikes  []int        // those that did happen
 	plan     plan
 	rnd      *rand.Rand
 	dir      string
@@ -59,6 +60,7 @@ type world struct {
 	own      *host
 	broker   *kfake.Cluster
 	service  *sandbox.Sandbox
+	disks    *disks
 	witness  *witness
 	server   *http.Server
 	schemas  *http.Server
@@ -111,7 +113,7 @@ func (w *world) open() error {
 		defer mu.Unlock()
 		return time.Duration(latency.Int64N(int64(w.plan.latency+more)) + 1)
 	})
-	w.own = w.network.host("world")
+	w.own, w.disks = w.network.host("world"), newDisks()
 	versions := kversion.Tip()
 	for _, telemetry := range []kmsg.Key{kmsg.GetTelemetrySubscriptions, kmsg.PushTelemetry} { // of which no judge has a use
 		versions.SetMaxKeyVersion(telemetry.Int16(), -1)
@@ -389,11 +391,18 @@ func (m *member) kill(arrives bool) {
 	if err := os.CopyFS(next, os.DirFS(m.spool)); err != nil && !errors.Is(err, fs.ErrNotExist) { // no files, no spool
 		m.w.fail("copy the spool: %v", err)
 	}
+	power := m.w.rnd.IntN(2) == 0
+	if power {
+		m.w.losePower(m.spool, next)
+	}
+	if err := m.w.disks.holds(next); err != nil {
+		m.w.fail("copy the spool: %v", err)
+	}
 	m.host.kill(arrives)
 	m.stop() // what is left of it ends at some time
 	m.on, m.spool = false, next
 	m.w.former = append(m.w.former, m.process)
-	m.w.say("%s is killed; what it has sent arrives: %v", m.process.name, arrives)
+	m.w.say("%s is killed; what it has sent arrives: %v; with its power: %v", m.process.name, arrives, power)
 }
 
 // lag is how many records of the tables the groups have not committed, by group and topic.
