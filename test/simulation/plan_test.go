@@ -52,8 +52,9 @@ type plan struct {
 	zone  *time.Location
 	life  time.Duration // of load and faults
 	pace
-	quiet time.Duration // that comes before the life, in which little happens; 0: none
-	keys  int           // with which the first table begins
+	quiet      time.Duration // that comes before the life, in which little happens; 0: none
+	quietCurve string
+	keys       int // with which the first table begins
 
 	latency    time.Duration // of a message at most
 	callTime   time.Duration // that the service takes
@@ -185,7 +186,7 @@ func (t *table) mayClear() {
 // and members look less often at what sends no notice, so that their hours cost little:
 // the others find what is a matter of seconds.
 func (p *plan) lengthen(rnd *rand.Rand) {
-	if p.curve = steady; p.life < day && rnd.IntN(4) > 0 {
+	if p.curve = steady; p.life < day && rnd.IntN(10) > 0 {
 		return
 	}
 	p.life = pick(rnd, day, day, day, 2*day, 2*day, 3*day, 7*day)
@@ -202,9 +203,9 @@ func (p *plan) lengthen(rnd *rand.Rand) {
 }
 
 // precede has a quiet day come before lives of hours, which then meet what a day leaves.
-func (p *plan) precede() {
+func (p *plan) precede(rnd *rand.Rand) {
 	if p.life < day {
-		p.quiet = day
+		p.quiet, p.quietCurve = day, pick(rnd, steady, office, nightly)
 		p.begin = p.begin.Add(-day)
 	}
 }
@@ -222,7 +223,7 @@ func (p *plan) scale(rnd *rand.Rand) {
 
 // inQuiet is the pace of a quiet day. Few slots are left for the time behind it.
 func (p *plan) inQuiet() pace {
-	quiet := pace{curve: steady, every: 3 * time.Hour, bunch: min(p.bunch, 3), faultEvery: 6 * time.Hour, session: 5 * time.Minute, lookEvery: 2 * time.Minute, commitEvery: 30 * time.Second}
+	quiet := pace{curve: p.quietCurve, every: 3 * time.Hour, bunch: min(p.bunch, 3), faultEvery: 6 * time.Hour, session: 5 * time.Minute, lookEvery: 2 * time.Minute, commitEvery: 30 * time.Second}
 	if p.slots < 24 {
 		quiet.every = 12 * time.Hour
 	}
@@ -235,6 +236,7 @@ func (p *plan) million(seed uint64) {
 		return
 	}
 	t := p.tables[0]
+	p.quietCurve = steady
 	p.keys, p.life, p.pace = 1_000_000, day, p.inQuiet()
 	p.faultEvery = 20 * time.Minute
 	p.after, p.rollRows, p.rollAge, p.rollAt, p.slots, p.latency = false, 100_000, 20*time.Minute, nil, 24, time.Millisecond
@@ -332,9 +334,9 @@ func (p *plan) String() string {
 		lanes = append(lanes, fmt.Sprintf("%s: %s, bundled %v, %s, %d %% said again, skipped %v", t.name, t.format, t.bundled, p.routesOf(t), t.again, t.skips))
 	}
 	return fmt.Sprintf("%s, orders after customers %v, shared: %s, %d partitions, %d members, lanes apart %v, %v, up to %d events every %v, bursts of %d, a fault every %v, "+
-		"%s, %d keys first, %v of quiet before, latency %v, calls %v, imports %v, rate %d/min, %d slots, %d in reserve, roll %d rows or %v or at [%s], files of %d rows, %d calls in flight, sessions of %v, from %v",
+		"%s, %d keys first, %v of quiet before (%s), latency %v, calls %v, imports %v, rate %d/min, %d slots, %d in reserve, roll %d rows or %v or at [%s], files of %d rows, %d calls in flight, sessions of %v, from %v",
 		strings.Join(lanes, ", "), p.after, p.sharedName(), p.partitions, p.members, p.apart, p.life, p.bunch, p.every, p.burst, p.faultEvery,
-		p.curve, p.keys, p.quiet, p.latency, p.callTime, p.processing, p.rate, p.slots, p.reserve, p.rollRows, p.rollAge, p.clocks(), p.maxFile, p.calls, p.session, p.begin)
+		p.curve, p.keys, p.quiet, p.quietCurve, p.latency, p.callTime, p.processing, p.rate, p.slots, p.reserve, p.rollRows, p.rollAge, p.clocks(), p.maxFile, p.calls, p.session, p.begin)
 }
 
 // yaml is the members' configuration, with the routes as they are now.

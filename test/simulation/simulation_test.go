@@ -68,7 +68,7 @@ func live(t *testing.T, seed uint64) {
 	p.scale(rand.New(rand.NewPCG(seed, 5)))
 	p.share(seed)
 	p.million(seed)
-	p.precede()
+	p.precede(rand.New(rand.NewPCG(seed, 7)))
 	w := &world{
 		seed: seed, plan: p, rnd: rnd, dropped: numbers(*drop), dir: t.TempDir(), follow: *follow, logs: *logs, partitions: map[string]int32{}, unremovable: map[string]bool{},
 		load: generator{rnd: rand.New(rand.NewPCG(seed, 1))},
