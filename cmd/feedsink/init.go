@@ -59,6 +59,9 @@ func newInit() *cobra.Command {
 	return cmd
 }
 
+// mostLooked is how many records of a topic are held in memory to guess from.
+const mostLooked = 10_000
+
 // initFlags say where the topic is and what is known of its table.
 type initFlags struct {
 	at     setup.Place
@@ -84,7 +87,7 @@ func (f *initFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.at.ProfileTable, "profile-table", "", "name of the profile table that all of the topic feeds")
 	flags.StringVar(&f.at.CustomTable, "custom-table", "", "name of the custom table that all of the topic feeds")
 	flags.StringVar(&f.out, "out", "", "file to write, which must not be there yet (default: standard output)")
-	flags.Int64Var(&f.limit, "limit", 1000, "how many records of each topic to look at, the last ones")
+	flags.Int64Var(&f.limit, "limit", 1000, fmt.Sprintf("how many records of each topic to look at, the last ones, at most %d", mostLooked))
 }
 
 // textFlag is a flag that stands for one text of the configuration.
@@ -128,8 +131,8 @@ func (f *initFlags) validate() error {
 		return errors.New("--profile-table, --custom-table: are for one topic; of several, change the tables' names in the file")
 	case at.ProfileTable != "" && at.CustomTable != "":
 		return errors.New("--profile-table, --custom-table: a topic is mapped to one table")
-	case f.limit < 1:
-		return errors.New("--limit: must be above 0")
+	case f.limit < 1 || f.limit > mostLooked:
+		return fmt.Errorf("--limit: must be from 1 to %d", mostLooked)
 	case !kafka.TLS.Enabled && kafka.TLS.CAFile+kafka.TLS.CertFile+kafka.TLS.KeyFile != "":
 		return errors.New("--ca-file, --cert-file, --key-file: want --tls")
 	case (kafka.TLS.CertFile == "") != (kafka.TLS.KeyFile == ""):

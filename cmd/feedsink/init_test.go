@@ -192,6 +192,7 @@ func TestWhatInitWritesIsPlannedAndTestedWithoutAService(t *testing.T) {
 	}
 	for flags, want := range map[string]string{
 		"--topic a --topic a":                          "--topic: a is named twice",
+		"--topic a --limit 10001":                      "--limit: must be from 1 to 10000",
 		"--topic a --topic b --custom-table t":         "--profile-table, --custom-table: are for one topic",
 		"--topic a --profile-table p --custom-table c": "a topic is mapped to one table",
 	} {

@@ -18,9 +18,7 @@ import (
 // SlotPartition is where the imports of a table are counted: partition 0 of the topic.
 type SlotPartition struct {
 	Topic, Table string
-	// At is when it is, for an import that takes a slot: one time, or one for
-	// each day that it may be.
-	At []time.Time
+	At           []time.Time // of an import that takes a slot: one of each day that it may be, in the table's time zone
 }
 
 // RecordImport commits a step of an import's life: it replaces the entry in the
@@ -380,18 +378,26 @@ func (s *Source) FillSlots(home, table string, at []time.Time) {
 	}
 }
 
-// takeSlot notes the use of a slot of the table by an attempt to send a file, once.
+// takeSlot notes the use of a slot of the table by an attempt to send a file, once on each day.
 func (p *Partition) takeSlot(home SlotPartition, im ack.Import) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state != reading {
 		return false
 	}
-	if at := attempt(im); p.counted[home.Table] != at {
-		p.counted[home.Table] = at
-		p.ledger.UseSlots(home.Table, home.At)
+	p.ledger.UseSlots(home.Table, p.uncounted(home, im))
+	for _, at := range home.At {
+		p.counted[home.Table+at.Format(time.DateOnly)] = attempt(im)
 	}
 	return true
+}
+
+// uncounted are the times of those days on which the attempt has taken no slot of the table. One
+// that was refused on a day is sent on the next.
+func (p *Partition) uncounted(home SlotPartition, im ack.Import) []time.Time {
+	return slices.DeleteFunc(slices.Clone(home.At), func(at time.Time) bool {
+		return p.counted[home.Table+at.Format(time.DateOnly)] == attempt(im)
+	})
 }
 
 // attempt tells one attempt to send a file from another.
@@ -399,8 +405,7 @@ func attempt(im ack.Import) string { return im.File + " " + strconv.Itoa(im.Atte
 
 // ErrNoRoom says that an import must not begin yet: a partition's ledger would not take
 // its execution.
-var ErrNoRoom = errors.New("the partition's ledger has no room for another import; its file waits until other imports are confirmed, " +
-	"or slots used two days ago are forgotten")
+var ErrNoRoom = errors.New("the partition's ledger has no room for another import; its file waits until other imports are confirmed, or slots used two days ago are forgotten")
 
 // hasRoom returns ErrNoRoom if the partition's ledger does not take the intent, and later all
 // executions. covers says that the import has records of the partition.
@@ -413,8 +418,8 @@ func (p *Partition) hasRoom(im ack.Import, homes []SlotPartition, covers bool) e
 	}
 	l.Slots, l.Imports = slices.Clone(l.Slots), slices.Collect(maps.Values(imports))
 	for _, home := range homes {
-		if home.Topic == p.Topic && p.ID == 0 && p.counted[home.Table] != attempt(im) {
-			l.UseSlots(home.Table, home.At)
+		if home.Topic == p.Topic && p.ID == 0 {
+			l.UseSlots(home.Table, p.uncounted(home, im))
 		}
 	}
 	delete(p.noRoom, im.Table)

@@ -55,7 +55,7 @@ type Partition struct {
 	covered   map[string]int64  // by table: records below are in a file that a former owner sent
 	inError   map[string]int64  // by table: records below that are not confirmed are in error in a former import
 	repeats   map[string]int64  // by table: rows of records below may be in it already, the partition having been set apart
-	counted   map[string]string // by table: the attempt that took the last slot
+	counted   map[string]string // by table and day: the attempt that took the last slot
 	noRoom    map[string]bool   // tables of which the ledger does not take the next import
 	gap       ack.Gap           // of what retention has taken before it was confirmed
 	cut       int64             // where the brokers have cut the log: nothing beyond is committed; uncut: they have not

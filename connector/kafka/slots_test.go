@@ -54,6 +54,23 @@ func TestIntentTakesASlotOncePerAttempt(t *testing.T) {
 	}
 }
 
+// Yesterday's try was refused, and the file is sent today.
+func TestTryOfTheNextDayTakesASlotOfThatDay(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	m := b.join(autoLane(t))
+	b.awaitCommit("a", 0, 0)
+	claims := []*kafka.Claim{m.assignment("a", 0).Claim(0)}
+	evening := time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
+	for i, at := range []time.Time{evening, evening.Add(time.Minute), evening.Add(2 * time.Hour), evening.Add(3 * time.Hour)} {
+		of := []kafka.SlotPartition{{Topic: "a", Table: "customers", At: []time.Time{at}}}
+		if err := m.RecordImport(t.Context(), intent(1), of, claims); err != nil {
+			t.Fatal(err)
+		}
+		b.wantSlots(at.String(), 1+i/2)
+	}
+}
+
 // The broker answers REQUEST_TIMED_OUT after it has applied the commit.
 func TestIntentWhoseCommitIsRepeatedTakesOneSlot(t *testing.T) {
 	t.Parallel()

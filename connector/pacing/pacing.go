@@ -100,7 +100,7 @@ func (p *Pacer) Refused(mapping string, at time.Time) (wait time.Duration, over 
 		if !slices.ContainsFunc(days, ends.After) {
 			return ends.Sub(at), true
 		}
-		days = []time.Time{at}
+		days = []time.Time{at.In(t.Zone)}
 	}
 	used, ok := p.record.Slots(t.Topic, t.Name)
 	wait = noSlotWait
@@ -115,14 +115,23 @@ func (p *Pacer) Refused(mapping string, at time.Time) (wait time.Duration, over 
 }
 
 // Intended notes on which days an attempt to send a file is counted: those on which it was
-// intended first. It takes its slots once.
+// intended. It takes its slots once on each.
 func (p *Pacer) Intended(mapping, attempt string) {
 	t := p.tables[mapping]
 	t.sending.Lock()
 	defer t.sending.Unlock()
 	if t.attempt != attempt {
-		t.attempt, t.counted = attempt, p.Days(mapping)
+		t.attempt, t.counted = attempt, nil
 	}
+	t.counted = append(t.counted, p.uncounted(mapping)...)
+}
+
+// uncounted are the days that it may be, without those on which the attempt is counted.
+func (p *Pacer) uncounted(mapping string) []time.Time {
+	t := p.tables[mapping]
+	return slices.DeleteFunc(p.Days(mapping), func(now time.Time) bool {
+		return slices.ContainsFunc(t.counted, func(on time.Time) bool { return t.SameDay(on, now) })
+	})
 }
 
 // Answered notes that the service took the import that was intended last. One that was
@@ -132,11 +141,9 @@ func (p *Pacer) Answered(mapping string) {
 	t := p.tables[mapping]
 	t.sending.Lock()
 	defer t.sending.Unlock()
-	for _, now := range p.Days(mapping) {
-		if !slices.ContainsFunc(t.counted, func(on time.Time) bool { return t.SameDay(on, now) }) {
-			t.counted = append(t.counted, now)
-			p.record.FillSlots(t.Topic, t.Name, []time.Time{now})
-		}
+	if days := p.uncounted(mapping); len(days) > 0 {
+		t.counted = append(t.counted, days...)
+		p.record.FillSlots(t.Topic, t.Name, days)
 	}
 }
 

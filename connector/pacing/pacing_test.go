@@ -1,11 +1,13 @@
 package pacing
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/slots"
+	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/clock"
 )
 
@@ -56,7 +58,7 @@ func TestImportOverMidnightTakesASlotBesideOneByHand(t *testing.T) {
 		intended(p, a)
 		time.Sleep(5 * time.Minute)
 		p.Took("customers")
-		p.Intended("customers", "file 1") // once more: the service was not available
+		intended(p, a) // once more: the service was not available
 		for range 2 {
 			p.Answered("customers")
 			if left, _ := p.Remaining("customers"); left != 1 {
@@ -138,6 +140,32 @@ func TestRefusalIsAboutTheDayOfTheServicesClock(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ledger is a record of slots as members have it.
+type ledger struct{ ack.Ledger }
+
+func (l *ledger) Slots(_, table string) ([]time.Time, bool) { return l.UsedSlots(table), true }
+
+func (l *ledger) FillSlots(_, table string, at []time.Time) { l.UseSlots(table, at) }
+
+func TestRefusalLeavesYesterdaysSlotsWhereTheyAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokyo := time.FixedZone("Tokyo", 9*60*60)
+		l := &ledger{}
+		p := New(l, clock.New(nil, nil), map[string]*Table{
+			"customers": {Plan: slots.Plan{PerDay: 12, Zone: tokyo, Every: time.Hour}, Name: "customers", Topic: "crm"},
+		})
+		time.Sleep(27 * time.Hour) // noon there
+		midnight := time.Now().Add(-12 * time.Hour).In(tokyo)
+		l.UseSlots("customers", slices.Repeat([]time.Time{midnight.Add(-time.Hour)}, 12))
+		l.UseSlots("customers", []time.Time{midnight.Add(time.Hour), midnight.Add(8 * time.Hour)})
+		p.Refused("customers", time.Now().UTC())
+		today := slices.DeleteFunc(l.UsedSlots("customers"), func(at time.Time) bool { return !slots.SameDay(at, time.Now(), tokyo) })
+		if len(today) != 12 || len(l.UsedSlots("customers")) != 24 {
+			t.Errorf("got %d slots of today, of %d, want 12 of 24", len(today), len(l.UsedSlots("customers")))
+		}
+	})
 }
 
 // machine is a clock that can be moved: what it shows is the bubble's time and this.

@@ -238,6 +238,12 @@ func (c *Client) TakeToken(of *Client) {
 	c.tokens.current.Store(of.tokens.current.Load())
 	c.tokens.ok.Store(of.tokens.ok.Load())
 	c.tokens.refused.Store(of.tokens.refused.Load())
+	of.tokens.mu.Lock()
+	failures, holdUntil, last := of.tokens.failures, of.tokens.holdUntil, of.tokens.last
+	of.tokens.mu.Unlock()
+	c.tokens.mu.Lock()
+	defer c.tokens.mu.Unlock()
+	c.tokens.failures, c.tokens.holdUntil, c.tokens.last = failures, holdUntil, last
 }
 
 // requestToken is operation 14. Its answer holds a secret under a name

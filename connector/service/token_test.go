@@ -194,6 +194,11 @@ func TestHeldBackErrorSaysWhenToComeBack(t *testing.T) {
 		if e.RetryAfter() != 15*time.Second || s.fetches.Load() != 1 {
 			t.Errorf("got Retry-After %v after %d requests, want 15s after one", e.RetryAfter(), s.fetches.Load())
 		}
+		next := s.startInBubble(t) // after a reload
+		next.TakeToken(c)
+		if e := errorOf(t, next.Authenticate(t.Context())); e.RetryAfter() != 15*time.Second || s.fetches.Load() != 1 {
+			t.Errorf("by the client that follows: got Retry-After %v after %d requests, want 15s after one", e.RetryAfter(), s.fetches.Load())
+		}
 		down = false
 		time.Sleep(e.RetryAfter())
 		if err := c.Authenticate(t.Context()); err != nil || !c.TokenOK() {

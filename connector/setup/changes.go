@@ -147,18 +147,25 @@ func (t *table) baseOf() (base *kind) {
 	return base
 }
 
-// marked takes a boolean such as deleted for the mark of a delete.
+// marked takes a boolean such as deleted, or texts that stand for one, for the mark of a delete.
 func (t *table) marked() {
 	for _, f := range t.fields {
-		if f == t.key || f.as != "boolean" || f.source != "" || !slices.Contains([]string{"deleted", "isdeleted", "removed", "isremoved", "erased", "iserased"}, bare(f.last())) {
+		if f == t.key || f.as != "boolean" || !slices.Contains([]string{"deleted", "isdeleted", "removed", "isremoved", "erased", "iserased"}, bare(f.last())) {
 			continue
 		}
-		t.cases = append(t.cases, opCase{inExpression("value", f.names...) + " == true", opDelete, false})
+		mark, trues := inExpression("value", f.names...), []string{"true"}
+		if len(f.trues) > 0 {
+			trues = f.trues
+			mark = oneOf(mark, trues)
+		} else {
+			mark += " == true"
+		}
+		t.cases = append(t.cases, opCase{mark, opDelete, false})
 		t.said = append(t.said, f.path)
 		values := f.values
 		for row, kind := range f.at {
 			if kind != schemas.Absent && kind != schemas.Null {
-				t.deletes[row] = values[0].Text() == "true"
+				t.deletes[row] = slices.Contains(trues, values[0].Text())
 				values = values[1:]
 			}
 		}

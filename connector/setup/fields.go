@@ -15,10 +15,11 @@ import (
 
 // field is a scalar, or a list of them, that the rows have at one place.
 type field struct {
-	path   string // as `from` writes it
-	to     string // guessed name in the table
-	as     string // guessed format; "": as it comes
-	source string // further keys that say how the source writes it
+	path   string   // as `from` writes it
+	to     string   // guessed name in the table
+	as     string   // guessed format; "": as it comes
+	source string   // further keys that say how the source writes it
+	trues  []string // of a boolean in texts: those that stand for true
 
 	names    []string // of the members that lead to it
 	name     string   // the last of them, in lower case

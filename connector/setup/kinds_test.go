@@ -140,6 +140,14 @@ func TestWhatTheRecordsSayIsTheOp(t *testing.T) {
 			[]string{`1 {"id":1,"deleted":false}`, `2 {"id":2,"deleted":true}`},
 			[]string{`op: 'value.deleted == true ? "delete" : "upsert"'`},
 		},
+		"a mark of text": {
+			[]string{`1 {"id":1,"a":1,"deleted":"false"}`, `2 {"id":2,"a":1,"deleted":"true"}`},
+			[]string{`op: 'value.deleted == "true" ? "delete" : "upsert"'`},
+		},
+		"a mark of words": {
+			[]string{`1 {"id":1,"a":1,"isDeleted":"n"}`, `2 {"id":2,"a":1,"isDeleted":"Y"}`, `3 {"id":3,"a":1,"isDeleted":"y"}`},
+			[]string{`op: 'value.isDeleted in ["Y", "y"] ? "delete" : "upsert"'`},
+		},
 		"a kind of customer": {
 			[]string{`1 {"id":1,"type":"B2B","a":1}`, `2 {"id":2,"type":"B2C","a":1}`},
 			[]string{"{from: type, to: type}", "not: op:", "not: when: 'value"},

@@ -17,9 +17,6 @@ const (
 	debezium
 )
 
-// most bounds what is remembered of a sample, in records.
-const most = 1000
-
 // Record is what is looked at of a record.
 type Record struct {
 	Key       []byte
@@ -60,9 +57,7 @@ func (s *Sample) Add(r Record) {
 	default:
 		s.others++
 	}
-	if len(s.records) < most {
-		s.records = append(s.records, r)
-	}
+	s.records = append(s.records, r)
 }
 
 // inEvents reports whether all values are the data of CloudEvents.

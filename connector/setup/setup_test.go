@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -248,6 +249,12 @@ func TestTheWayInIsWrittenDownAndNoSecret(t *testing.T) {
 	if r := cfg.SchemaRegistry; r.URL.Reveal() != at.Registry.URL.Reveal() || r.Username != "reader" || r.PasswordFile != password {
 		t.Errorf("schemaRegistry: got %+v, want what was given", r)
 	}
+}
+
+func TestAllRecordsThatAreAskedForAreLookedAt(t *testing.T) {
+	records := slices.Repeat([]string{`1 {"id":1}`}, 2000)
+	got, _ := looked(t, append([]string{"crm"}, append(records, `2 {"id":2,"tier":"gold"}`)...))
+	holds(t, "the newest record", got, "{from: tier, to: tier}")
 }
 
 func TestWhatTheServiceComputesIsNoField(t *testing.T) {

@@ -42,9 +42,10 @@ func (f *field) guessWriting() {
 	}
 	for _, pair := range wordPairs {
 		if trues, falses, ok := f.spellings(pair); ok {
-			f.as = "boolean"
+			f.as, f.trues = "boolean", trues
 			if pair != [2]string{"true", "false"} && pair != [2]string{"1", "0"} || len(trues)+len(falses) > 2 {
-				f.source = "true: [" + strings.Join(trues, ", ") + "], false: [" + strings.Join(falses, ", ") + "]"
+				quoted := func(word string) string { return "'" + word + "'" }
+				f.source = "true: [" + listed(trues, quoted) + "], false: [" + listed(falses, quoted) + "]"
 			}
 			return
 		}
@@ -130,7 +131,7 @@ func (f *field) sinceEpoch() (entry string) {
 // there are other words, or one of the two is missing.
 func (f *field) spellings(pair [2]string) (trues, falses []string, ok bool) {
 	for _, v := range f.values {
-		of, word := &trues, "'"+v.Text()+"'"
+		of, word := &trues, v.Text()
 		switch strings.ToLower(v.Text()) {
 		case pair[0]:
 		case pair[1]:
