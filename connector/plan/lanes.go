@@ -75,7 +75,7 @@ type arrivals struct {
 	uncallable map[schemas.Op]int64
 	fileOnly   int64 // that no auto route would call
 	noRow      map[schemas.Op]int64
-	last       map[string]time.Time // by key
+	last       map[string]time.Time // of the last row, by key
 	minutes    map[int64]*rows
 }
 
@@ -106,9 +106,11 @@ func (a *arrivals) add(c *router.Compiled, w *schemas.Write, at time.Time) {
 	}
 	r.ops[w.Op] = true
 	before, again := a.last[w.Key]
+	if again && at.Sub(before).Abs() < together {
+		return
+	}
 	a.last[w.Key] = at
 	switch {
-	case again && at.Sub(before).Abs() < together:
 	case callable:
 		r.callable++
 	default:

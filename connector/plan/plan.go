@@ -161,7 +161,9 @@ func (p *Plan) call(m *mapping, w *schemas.Write, r *router.Record) {
 		m.called[w.Key] = key
 	}
 	call := !known || r.Timestamp.Sub(key.at).Abs() >= together
-	key.at = r.Timestamp
+	if call { // those that merge with it do not make it younger: it does not wait for them
+		key.at = r.Timestamp
+	}
 	if m.mayRepeat {
 		call = m.spared(call, key.skipping(w, r.Timestamp, p.places.of(r), m.config.Config.UnchangedFor), r.Timestamp)
 	}

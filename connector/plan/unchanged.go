@@ -14,9 +14,8 @@ import (
 
 // called is what is known of a key that calls are made for.
 type called struct {
-	at time.Time // of its last write
+	at time.Time // of its last call
 	// With unchanged: skip:
-	sent  time.Time // of its last write that is not skipped
 	began time.Time // of its last call
 	print uint64    // of what that call said; 0: of nothing that is remembered
 	place uint32    // whose records it was made for
@@ -31,11 +30,11 @@ func (k *called) skipping(w *schemas.Write, at time.Time, in place, keep time.Du
 	if says != 0 && says == k.print && in.number == k.place && at.Sub(k.began) < keep {
 		return false
 	}
-	merged := !k.sent.IsZero() && at.Sub(k.sent).Abs() < together
+	merged := !k.began.IsZero() && at.Sub(k.began).Abs() < together
 	if merged && w.Op.Partial() {
 		says = 0 // what both say together is not known here
 	}
-	k.sent, k.print, k.place = at, says, in.number
+	k.print, k.place = says, in.number
 	if !merged {
 		k.began = at
 	}
