@@ -37,6 +37,7 @@ type Plan struct {
 	deadLetters map[deadLetterKind]*Group
 	skipped     map[string]int64 // records that no mapping takes, by topic
 	places      places
+	perSpan     map[int64]int64 // calls of all mappings, by span of the rate limit, which is one for all
 }
 
 // mapping is one mapping's account.
@@ -59,7 +60,7 @@ type deadLetterKind struct{ mapping, code, message string }
 
 // New prepares for the records of all mappings, in the order of the configuration; preview opens a mapping's files.
 func New(limits Limits, mappings []*router.Compiled, preview func(*router.Compiled) (*spool.Preview, error)) (*Plan, error) {
-	p := &Plan{limits: limits, deadLetters: map[deadLetterKind]*Group{}, skipped: map[string]int64{}, places: newPlaces()}
+	p := &Plan{limits: limits, deadLetters: map[deadLetterKind]*Group{}, skipped: map[string]int64{}, places: newPlaces(), perSpan: map[int64]int64{}}
 	for _, c := range mappings {
 		m := &mapping{
 			Mapping: Mapping{Name: c.Name, Table: c.Label, Bundle: c.Config.Bundle}, config: c,
@@ -174,7 +175,9 @@ func (p *Plan) call(m *mapping, w *schemas.Write, r *router.Record) {
 	m.Calls.ByOp[w.Op.String()]++
 	m.perMinute[r.Timestamp.Unix()/60]++
 	if p.limits.RateCalls > 0 {
-		m.perSpan[r.Timestamp.UnixNano()/int64(p.limits.RatePer)]++
+		span := r.Timestamp.UnixNano() / int64(p.limits.RatePer)
+		m.perSpan[span]++
+		p.perSpan[span]++
 	}
 	if m.shownOps[w.Op] < p.limits.Show {
 		m.shownOps[w.Op]++
@@ -203,7 +206,7 @@ func (p *Plan) Report(topics []Topic, send func(*schemas.Write) (Request, error)
 		m.Seconds = int64(m.last.Sub(m.first) / time.Second)
 		m.NoEffect = m.noEffect.None()
 		if m.Calls != nil {
-			m.sumCalls(p.limits)
+			m.sumCalls(p.limits, p.perSpan)
 			for i := range m.shown {
 				request, err := send(&m.shown[i])
 				if err != nil {
@@ -245,19 +248,21 @@ func (m *mapping) aDay(n int64) float64 {
 	return float64(n) * day.Seconds() / float64(m.Seconds)
 }
 
-func (m *mapping) sumCalls(limits Limits) {
+// sumCalls sums up the mapping's calls; all are those of all mappings by span of the rate limit.
+func (m *mapping) sumCalls(limits Limits, all map[int64]int64) {
 	c := m.Calls
 	c.PerDay = int64(math.Ceil(m.aDay(c.Calls)))
 	for _, n := range m.perMinute {
 		c.PeakMinute = max(c.PeakMinute, n)
 	}
-	for _, n := range m.perSpan {
+	for span, n := range m.perSpan {
 		c.PeakRate = max(c.PeakRate, n)
+		c.PeakRateAll = max(c.PeakRateAll, all[span])
 	}
 	if c.Unchanged+c.CouldSkip > 0 {
 		c.Forgotten = max(int64(len(m.called))-limits.Unchanged/bytesPerKey, 0)
 	}
-	c.RateTooLow = limits.RateCalls > 0 && c.PeakRate > c.RateLimit
+	c.RateTooLow = limits.RateCalls > 0 && c.PeakRateAll > c.RateLimit
 }
 
 func (m *mapping) sumFiles(show int) {
@@ -393,15 +398,17 @@ type Calls struct {
 	Writes     int64            `json:"writes"`
 	Calls      int64            `json:"calls"` // writes of a key within a second count as merged
 	ByOp       map[string]int64 `json:"byOp"`
-	Unchanged  int64            `json:"unchanged,omitempty"`  // not in Calls: what unchanged: skip saves
-	CouldSkip  int64            `json:"couldSkip,omitempty"`  // of Calls: what it would save, where it is not configured but could be
-	Forgotten  int64            `json:"forgotten,omitempty"`  // keys for which memory.unchanged may have no room, so that less is saved
-	PerDay     int64            `json:"perDay,omitempty"`     // 0: the sample is too short to tell
-	PeakMinute int64            `json:"peakMinute"`           // calls in the busiest minute
-	PeakRate   int64            `json:"peakRate,omitempty"`   // calls in the busiest service.rate.per
-	RateLimit  int64            `json:"rateLimit,omitempty"`  // service.rate.calls; 0: none
-	RateTooLow bool             `json:"rateTooLow,omitempty"` // the busiest span has more: calls would wait
-	Requests   []Request        `json:"requests,omitempty"`
+	Unchanged  int64            `json:"unchanged,omitempty"` // not in Calls: what unchanged: skip saves
+	CouldSkip  int64            `json:"couldSkip,omitempty"` // of Calls: what it would save, where it is not configured but could be
+	Forgotten  int64            `json:"forgotten,omitempty"` // keys for which memory.unchanged may have no room, so that less is saved
+	PerDay     int64            `json:"perDay,omitempty"`    // 0: the sample is too short to tell
+	PeakMinute int64            `json:"peakMinute"`          // calls in the busiest minute
+	PeakRate   int64            `json:"peakRate,omitempty"`  // calls in the busiest service.rate.per
+	// PeakRateAll is the calls of all mappings in the busiest of those spans in which this one has calls.
+	PeakRateAll int64     `json:"peakRateAll,omitempty"`
+	RateLimit   int64     `json:"rateLimit,omitempty"`  // service.rate.calls, one for all mappings; 0: none
+	RateTooLow  bool      `json:"rateTooLow,omitempty"` // PeakRateAll is more: calls would wait
+	Requests    []Request `json:"requests,omitempty"`
 }
 
 // Request is one call as it would be sent, without its token.

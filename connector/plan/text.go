@@ -98,11 +98,15 @@ func (c *Calls) add(text *words.Lines) {
 	case c.CouldSkip*10 >= c.Calls && c.CouldSkip > 0:
 		text.Add("    unchanged    %d of %s say what the last one said: `unchanged: skip` would save them%s", c.CouldSkip, words.Counted(c.Calls, "call"), forgotten)
 	}
+	others := ""
+	if c.PeakRateAll > c.PeakRate {
+		others = ", with those of other mappings,"
+	}
 	switch {
 	case c.RateTooLow:
-		text.Add("    rate         TOO LOW: %s came in a span for which service.rate allows %d; they would wait", words.Counted(c.PeakRate, "call"), c.RateLimit)
+		text.Add("    rate         TOO LOW: %s%s came in a span for which service.rate allows %d; they would wait", words.Counted(c.PeakRateAll, "call"), others, c.RateLimit)
 	case c.RateLimit > 0:
-		text.Add("    rate         suffices: at most %s came in a span for which service.rate allows %d", words.Counted(c.PeakRate, "call"), c.RateLimit)
+		text.Add("    rate         suffices: at most %s%s came in a span for which service.rate allows %d", words.Counted(c.PeakRateAll, "call"), others, c.RateLimit)
 	}
 	for _, r := range c.Requests {
 		text.Add("    %s %s", r.Method, r.Path)
