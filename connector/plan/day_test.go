@@ -1,10 +1,13 @@
 package plan
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 func TestADayFollowsTheFirstLimitThatIsReached(t *testing.T) {
@@ -77,5 +80,30 @@ func TestAShortSampleSaysNothingOfADay(t *testing.T) {
 		if got := m.aDay(1); got != want {
 			t.Errorf("one in %d seconds: got %v a day, want %v", seconds, got, want)
 		}
+	}
+}
+
+// A file of auto rows is sealed in time for what their route says, so that the day has more of them.
+func TestADayOfAutoRowsFollowsWithin(t *testing.T) {
+	p, r := planOf(t, Limits{}, router.Mapping{Name: "orders", Routes: []router.Route{{Lane: auto, Within: 32 * time.Minute}}, Imports: router.Imports{
+		Upsert: &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}, Columns: []router.Column{{Name: "businessKey"}, {Name: "status"}},
+		Roll: router.Roll{Age: 2 * time.Hour}, SlotsPerDay: 12, Reserve: 2, Timezone: "UTC",
+	}})
+	for i := range int64(24*60 + 1) {
+		order(t, p, r, "orders", 0, fmt.Sprint(i), i, time.Unix((midnight+i)*60, 0))
+	}
+	report := Report{Mappings: reported(t, p)}
+	d := report.Mappings[0].Files.Day
+	if d.Files != 48 || d.Limit != "within" || !d.TooMany || !d.AtMost {
+		t.Errorf("got %+v, want at most 48 files by within, more than there are slots", *d)
+	}
+	const want = "in 48 files by within: 48 imports; fewer, if calls carry rows before\n"
+	if text := report.Text(""); !strings.Contains(text, want) {
+		t.Errorf("got\n%s\nwant %q", text, want)
+	}
+	m := p.mappings[0]
+	m.arrived.fileOnly = m.arrived.writes[schemas.Upsert] // none can be called
+	if d := m.imports(1e6, 0, 10); d.Files != 48 || d.AtMost {
+		t.Errorf("rows that no call carries: got %+v, want 48 files", *d)
 	}
 }

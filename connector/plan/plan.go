@@ -14,8 +14,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/words"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/router/check"
 	"github.com/feedsink/feedsink/schemas"
@@ -325,12 +327,14 @@ func (m *mapping) imports(rows, bytes float64, slots int) *Day {
 		{"roll.rows", ratio(rows, float64(im.Roll.Rows))},
 		{"roll.bytes", ratio(bytes, float64(im.Roll.Bytes))},
 		{"roll.at", min(float64(len(im.Roll.At)), rows)},
+		{"within", min(ratio(float64(day), float64(soon(m.config.Within(), batcher.UsualImport))), rows)},
 		{"maxFile.rows", ratio(rows, float64(im.MaxFile.Rows))},
 	} {
 		if limit.files > files {
 			files, d.Limit = limit.files, limit.name
 		}
 	}
+	d.AtMost = m.config.HasAuto() && m.arrived.fileOnly < words.Sum(m.arrived.writes)
 	d.Files = max(int64(math.Ceil(files)), 1)
 	d.Imports = d.Files * int64(m.Files.distinct)
 	d.Every = (day / time.Duration(d.Files)).Round(time.Minute)
@@ -341,6 +345,11 @@ func (m *mapping) imports(rows, bytes float64, slots int) *Day {
 		d.Every = (day / time.Duration(files)).Round(time.Minute)
 	}
 	return d
+}
+
+// soon is how old a file becomes whose rows are to be there within a time, with the import; 0: as old as it may.
+func soon(within, importTime time.Duration) time.Duration {
+	return max(within-importTime, within/2)
 }
 
 // ratio is 0 where there is no such limit.
@@ -434,8 +443,10 @@ type Day struct {
 	Rows    int64  `json:"rows"`    // at most: a key that comes back merges into its row
 	Files   int64  `json:"files"`   // rolled by the first limit that is reached
 	Imports int64  `json:"imports"` // one for each op of a file
-	Limit   string `json:"limit"`   // roll.age, roll.rows, roll.bytes, roll.at or maxFile.rows
+	Limit   string `json:"limit"`   // roll.age, roll.rows, roll.bytes, roll.at, within or maxFile.rows
 	Slots   int    `json:"slots"`   // that files may use: slotsPerDay less reserve
+	// AtMost says that there are fewer files where calls carry rows of auto routes before.
+	AtMost bool `json:"atMost,omitempty"`
 	// TooMany says that the day would want more imports than it has. The sink then
 	// lets files grow: they go out about Every.
 	TooMany bool `json:"tooMany"`

@@ -118,24 +118,35 @@ func (c *Calls) add(text *words.Lines) {
 
 func (f *Files) add(text *words.Lines) {
 	text.Add("  file           %s for %s (%s), %s uncompressed", words.Counted(f.Rows, "row"), words.Counted(f.Writes, "write"), opsText(f.ByOp), words.Counted(f.Bytes, "byte"))
-	switch d := f.Day; {
-	case d == nil:
+	if f.Day == nil {
 		text.Add("    a day        %s", tooShort)
-	case d.Behind:
-		text.Add("    a day        up to %s in %s by %s: %s", words.Counted(d.Rows, "row"), words.Counted(d.Files, "file"), d.Limit, words.Counted(d.Imports, "import"))
-		text.Add("    slots        do not suffice: %d a day, each for a file of maxFile.rows at most; more rows come than go", d.Slots)
-	case d.TooMany:
-		text.Add("    a day        up to %s in %s by %s: %s", words.Counted(d.Rows, "row"), words.Counted(d.Files, "file"), d.Limit, words.Counted(d.Imports, "import"))
-		text.Add("    slots        %d a day: files grow and go out about every %s", d.Slots, d.Every)
-	default:
-		text.Add("    a day        up to %s in %s by %s: %s, about every %s", words.Counted(d.Rows, "row"), words.Counted(d.Files, "file"), d.Limit, words.Counted(d.Imports, "import"), d.Every)
-		text.Add("    slots        suffice: %d a day, besides the reserve", d.Slots)
+	} else {
+		f.Day.add(text)
 	}
 	for _, c := range f.CSV {
 		text.Add("    %s:", c.Op)
 		for _, line := range c.Lines {
 			text.Add("      %s", line)
 		}
+	}
+}
+
+func (d *Day) add(text *words.Lines) {
+	aDay := fmt.Sprintf("up to %s in %s by %s: %s", words.Counted(d.Rows, "row"), words.Counted(d.Files, "file"), d.Limit, words.Counted(d.Imports, "import"))
+	if !d.TooMany {
+		aDay += fmt.Sprintf(", about every %s", d.Every)
+	}
+	if d.AtMost {
+		aDay += "; fewer, if calls carry rows before"
+	}
+	text.Add("    a day        %s", aDay)
+	switch {
+	case d.Behind:
+		text.Add("    slots        do not suffice: %d a day, each for a file of maxFile.rows at most; more rows come than go", d.Slots)
+	case d.TooMany:
+		text.Add("    slots        %d a day: files grow and go out about every %s", d.Slots, d.Every)
+	default:
+		text.Add("    slots        suffice: %d a day, besides the reserve", d.Slots)
 	}
 }
 
