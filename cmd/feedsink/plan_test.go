@@ -56,7 +56,7 @@ mapping customers: 36 records for table customers
     POST /profiles/v5/entities/acme/profile-tables/customers/profiles
       {"attributes":{"customerNumber":"C9"},"segments":{"tier":"gold"}}
   file           4 rows for 34 writes (1 delete, 3 upsert), 131 bytes uncompressed
-    a day        up to 99 rows in 48 files by roll.age: 96 imports
+    a day        up to 192 rows in 48 files by roll.age: 96 imports
     slots        10 a day: files grow and go out about every 4h48m0s
     delete:
       customerNumber

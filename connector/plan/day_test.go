@@ -37,7 +37,7 @@ func TestADayFollowsTheFirstLimitThatIsReached(t *testing.T) {
 			Mapping: Mapping{Files: &Files{distinct: c.ops}},
 			config:  &router.Compiled{Config: router.Mapping{Imports: router.Imports{Roll: c.roll, MaxFile: router.MaxFile{Rows: c.maxRows}, SlotsPerDay: 12, Reserve: 2}}},
 		}
-		d := m.imports(c.rows, c.bytes, 10)
+		d := m.imports(c.rows, c.bytes, c.rows, 10)
 		if d.Files != c.files || d.Imports != c.imports || d.Limit != c.limit || d.TooMany != c.tooMany || d.Behind != c.behind || d.Every != c.every || d.Slots != 10 {
 			t.Errorf("%s: got %+v, want %d files by %s, %d imports, too many %v, behind %v, every %v of 10", name, *d, c.files, c.limit, c.imports, c.tooMany, c.behind, c.every)
 		}
@@ -64,8 +64,8 @@ func TestMappingsOfABundleShareTheirDay(t *testing.T) {
 		p.mappings = append(p.mappings, &mapping{config: c})
 	}
 	orders, offers := p.mappings[0], p.mappings[1]
-	orders.Seconds, orders.Files = 86400, &Files{Rows: 1500, ByOp: map[string]int64{"upsert": 1500}}
-	offers.Seconds, offers.Files = 43200, &Files{Rows: 1250, ByOp: map[string]int64{"upsert": 1200, "delete": 50}}
+	orders.Seconds, orders.Files = 86400, &Files{Writes: 1500, Rows: 1400, ByOp: map[string]int64{"upsert": 1500}}
+	offers.Seconds, offers.Files = 43200, &Files{Writes: 1250, Rows: 1200, ByOp: map[string]int64{"upsert": 1200, "delete": 50}}
 	for _, m := range []*mapping{orders, offers} {
 		p.sumDay(m)
 		if d := m.Files.Day; d.Rows != 4000 || d.Files != 4 || d.Limit != "roll.rows" || d.Imports != 8 || d.Slots != 3 || !d.TooMany {
@@ -103,7 +103,37 @@ func TestADayOfAutoRowsFollowsWithin(t *testing.T) {
 	}
 	m := p.mappings[0]
 	m.arrived.fileOnly = m.arrived.writes[schemas.Upsert] // none can be called
-	if d := m.imports(1e6, 0, 10); d.Files != 48 || d.AtMost {
+	if d := m.imports(1e6, 0, 1e6, 10); d.Files != 48 || d.AtMost {
 		t.Errorf("rows that no call carries: got %+v, want 48 files", *d)
+	}
+}
+
+// Writes of a key are one row of a file, but one of each file in which it comes back.
+func TestAKeyIsARowOfEachFileInWhichItComesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		roll    router.Roll
+		max     int64
+		rows    int64
+		imports int64
+	}{
+		"by age":                     {roll: router.Roll{Age: 2 * time.Hour}, rows: 120, imports: 12},
+		"and more rows than a file":  {roll: router.Roll{Age: 2 * time.Hour, Rows: 500}, rows: 120, imports: 12},
+		"by rows":                    {roll: router.Roll{Age: 2 * time.Hour, Rows: 5}, rows: 14410, imports: 2882},
+		"files that are taken apart": {roll: router.Roll{Age: 2 * time.Hour}, max: 5, rows: 120, imports: 24},
+	} {
+		p, r := planOf(t, Limits{}, router.Mapping{Name: "orders", Routes: []router.Route{{Lane: batch}}, Imports: router.Imports{
+			Upsert: &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}, Columns: []router.Column{{Name: "businessKey"}, {Name: "status"}},
+			Roll: c.roll, MaxFile: router.MaxFile{Rows: c.max}, SlotsPerDay: 12, Reserve: 2, Timezone: "UTC",
+		}})
+		const minutes = 24*60 + 1
+		for i := range int64(minutes) {
+			for key := range 10 {
+				order(t, p, r, "orders", 0, fmt.Sprint(key), i, time.Unix((midnight+i)*60, 0))
+			}
+		}
+		d := reported(t, p)[0].Files.Day
+		if d.Imports != c.imports || d.Slots != 10 || !d.TooMany || d.Behind || d.Rows < c.rows || d.Rows > c.rows+10 {
+			t.Errorf("%s: got %+v, want %d imports of up to %d rows, more than the slots", name, *d, c.imports, c.rows)
+		}
 	}
 }

@@ -291,15 +291,17 @@ func (p *Plan) sumDay(m *mapping) {
 			together = append(together, p.mappings[c.Index])
 		}
 	}
-	rows, bytes, slots, ops := 0.0, 0.0, math.MaxInt, map[string]bool{}
+	rows, bytes, least, slots, ops := 0.0, 0.0, 0.0, math.MaxInt, map[string]bool{}
 	for _, one := range together {
 		im := one.config.Config.Imports
 		slots = min(slots, max(im.SlotsPerDay-im.Reserve, 0))
 		if one.Files == nil {
 			continue
 		}
-		rows += one.aDay(one.Files.Rows)
-		bytes += one.aDay(one.Files.Bytes)
+		of := one.rowsADay(len(together) == 1)
+		rows += of
+		bytes += of * ratio(float64(one.Files.Bytes), float64(one.Files.Rows))
+		least += one.aDay(one.Files.Rows)
 		for op := range one.Files.ByOp {
 			ops[op] = true
 		}
@@ -308,13 +310,33 @@ func (p *Plan) sumDay(m *mapping) {
 		m.Files.distinct = len(ops)
 	}
 	if rows > 0 {
-		m.Files.Day = m.imports(rows, bytes, slots)
+		m.Files.Day = m.imports(rows, bytes, least, slots)
 	}
 }
 
+// rowsADay are a day's rows, at most. Writes of a key are one row within a file, not beyond:
+// each write may be a row. No more rows than the sample has are in a file of a shorter time,
+// if files are complete by time alone.
+func (m *mapping) rowsADay(alone bool) float64 {
+	roll, f := m.config.Config.Imports.Roll, m.Files
+	writes, files := m.aDay(f.Writes), m.filesByTime()
+	byTime := alone && (roll.Rows == 0 || roll.Rows > f.Rows) && (roll.Bytes == 0 || int64(roll.Bytes) > f.Bytes)
+	if byTime && files*float64(m.Seconds) >= day.Seconds() {
+		return min(writes, math.Ceil(files)*float64(f.Rows))
+	}
+	return writes
+}
+
+// filesByTime are how many files of a day are complete by time; 0: none.
+func (m *mapping) filesByTime() float64 {
+	roll := m.config.Config.Imports.Roll
+	return max(ratio(float64(day), float64(roll.Age)), float64(len(roll.At)), ratio(float64(day), float64(soon(m.config.Within()))))
+}
+
 // imports are a day's files and imports. A file is complete at the first of its
-// limits; each op in it is an import of its own.
-func (m *mapping) imports(rows, bytes float64, slots int) *Day {
+// limits; each op in it is an import of its own. Rows and bytes are at most so many; of rows
+// there are as many as least even if all writes of a key in the sample are one.
+func (m *mapping) imports(rows, bytes, least float64, slots int) *Day {
 	im := m.config.Config.Imports
 	d := &Day{Rows: int64(math.Ceil(rows)), Slots: slots}
 	files := 0.0
@@ -327,7 +349,7 @@ func (m *mapping) imports(rows, bytes float64, slots int) *Day {
 		{"roll.rows", ratio(rows, float64(im.Roll.Rows))},
 		{"roll.bytes", ratio(bytes, float64(im.Roll.Bytes))},
 		{"roll.at", min(float64(len(im.Roll.At)), rows)},
-		{"within", min(ratio(float64(day), float64(soon(m.config.Within(), batcher.UsualImport))), rows)},
+		{"within", min(ratio(float64(day), float64(soon(m.config.Within()))), rows)},
 		{"maxFile.rows", ratio(rows, float64(im.MaxFile.Rows))},
 	} {
 		if limit.files > files {
@@ -338,7 +360,7 @@ func (m *mapping) imports(rows, bytes float64, slots int) *Day {
 	d.Files = max(int64(math.Ceil(files)), 1)
 	d.Imports = d.Files * int64(m.Files.distinct)
 	d.Every = (day / time.Duration(d.Files)).Round(time.Minute)
-	atLeast := math.Ceil(ratio(rows, float64(im.MaxFile.Rows))) * float64(m.Files.distinct)
+	atLeast := math.Ceil(ratio(least, float64(im.MaxFile.Rows))) * float64(m.Files.distinct)
 	d.Behind = atLeast > float64(d.Slots)
 	if d.TooMany = d.Imports > int64(d.Slots); d.TooMany {
 		files := max(int64(d.Slots)/int64(m.Files.distinct), 1)
@@ -348,8 +370,8 @@ func (m *mapping) imports(rows, bytes float64, slots int) *Day {
 }
 
 // soon is how old a file becomes whose rows are to be there within a time, with the import; 0: as old as it may.
-func soon(within, importTime time.Duration) time.Duration {
-	return max(within-importTime, within/2)
+func soon(within time.Duration) time.Duration {
+	return max(within-batcher.UsualImport, within/2)
 }
 
 // ratio is 0 where there is no such limit.
@@ -440,7 +462,7 @@ type Files struct {
 
 // Day is a day's imports, if all days were as the sample.
 type Day struct {
-	Rows    int64  `json:"rows"`    // at most: a key that comes back merges into its row
+	Rows    int64  `json:"rows"`    // at most: a key that comes back while its file is open merges into its row
 	Files   int64  `json:"files"`   // rolled by the first limit that is reached
 	Imports int64  `json:"imports"` // one for each op of a file
 	Limit   string `json:"limit"`   // roll.age, roll.rows, roll.bytes, roll.at, within or maxFile.rows

@@ -241,7 +241,7 @@ func (s *simulation) due(now int64) bool {
 	if next := slots.Next(s.at, s.slots.Zone, opened); !next.IsZero() && !next.After(at) {
 		return true
 	}
-	soon := soon(s.within, batcher.UsualImport)
+	soon := soon(s.within)
 	old := at.Sub(opened)
 	return s.most > 0 && n >= s.most || s.age > 0 && old >= s.age || s.within > 0 && old >= soon
 }
