@@ -30,7 +30,8 @@ func newPlan() *cobra.Command {
 			"old rows get, and recommends one. For that it plays the sample once, minute by minute: it begins with nothing waiting,\n" +
 			"ends when all rows have landed, an import takes two minutes and none fails, service.rate is spread evenly and divided\n" +
 			"by weights among the mappings that make calls (without it no call waits), writes of a key within a second are one row\n" +
-			"and no more rows wait than there are keys. Read as long a span as you can: a snapshot in it decides.",
+			"and no more rows wait than there are keys. Where partitions have more records than are read, it begins when all of\n" +
+			"them were read. Read as long a span as you can: a snapshot in it decides.",
 		Example: "  feedsink plan -c feedsink.yaml\n" +
 			"  feedsink plan -c feedsink.yaml --since 24h --limit 1000000 -o json\n" +
 			"  feedsink plan -c feedsink.yaml --limit 1000 --show",

@@ -116,3 +116,41 @@ dead letters:
 		t.Errorf("--limit 0: got code %d, %s, want 2", code, failed)
 	}
 }
+
+// Of a busy partition the records of ten minutes are read, of a quiet one those of ten days.
+func TestPlanTellsOfADayByEachPartitionsOwnTime(t *testing.T) {
+	d := newHost(t)
+	kafka := d.newBroker()
+	if _, err := kafka.UpdatePartitions(t.Context(), 2, "crm.customers"); err != nil {
+		t.Fatal(err)
+	}
+	brokers, err := kafka.ListBrokers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(fmt.Sprintf("%s:%d", brokers[0].Host, brokers[0].Port)), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	end := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	for partition, every := range []time.Duration{time.Minute, 24 * time.Hour} {
+		for i := range 30 {
+			if err := client.ProduceSync(t.Context(), &kgo.Record{
+				Topic: "crm.customers", Partition: int32(partition), Timestamp: end.Add(-time.Duration(29-i) * every),
+				Value: fmt.Appendf(nil, `{"op":"upsert","key":{"customerNumber":"C%d-%d"}}`, partition, i),
+			}).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for flags, want := range map[string]string{
+		"--limit 20":                   "a day        up to 1602 rows in ", // 10 in 9 minutes, and 10 in 9 days
+		"--limit 60":                   "a day        up to 3 rows in ",    // 60 in 29 days: there are no older ones
+		"--since 2026-11-21T09:55:00Z": "a day        up to 2016 rows in ", // 7 in 5 minutes
+	} {
+		if code, out, failed := d.run("plan " + flags); code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%s: got code %d, %s%s, want %q", flags, code, out, failed, want)
+		}
+	}
+}

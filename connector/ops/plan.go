@@ -39,6 +39,9 @@ type Sample struct {
 	// Progress is told with each record how many there are, and how many of them have been
 	// read; nil: it is not wanted. Of records that are compacted away none is told.
 	Progress func(read, of int64)
+	// Cut is told, before any record, each partition that has older records which are left
+	// out for their number alone; nil: it is not wanted.
+	Cut func(topic string, partition int32)
 }
 
 // Plan reads a sample of the configuration's topics and tells what a sink would make
@@ -64,6 +67,7 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 		return plan.Report{}, err
 	}
 	look := plan.NewLook(r)
+	sample.Cut = p.Cut
 	topics, err := RouteSample(ctx, cfg, r, r.Topics(schemas.Lanes...), sample, func(record *router.Record, routed []router.Routed, err error) {
 		if err != nil {
 			p.Undecodable(record, err)
@@ -161,6 +165,9 @@ func readSample(ctx context.Context, reader *cluster.Reader, names []string, sam
 		t.Partitions++
 		t.Stored += span.To - span.From
 		spans[p] = cluster.Span{From: max(span.From, span.To-share, since[p]), To: span.To}
+		if sample.Cut != nil && span.To-share > max(span.From, since[p]) {
+			sample.Cut(p.Topic, p.Partition)
+		}
 	}
 	each = told(sample.Progress, spans, each)
 	return topics, reader.Between(ctx, spans, func(r *kafka.Record) error {

@@ -66,6 +66,7 @@ func TestMappingsOfABundleShareTheirDay(t *testing.T) {
 	orders, offers := p.mappings[0], p.mappings[1]
 	orders.Seconds, orders.Files = 86400, &Files{Writes: 1500, Rows: 1400, ByOp: map[string]int64{"upsert": 1500}}
 	offers.Seconds, offers.Files = 43200, &Files{Writes: 1250, Rows: 1200, ByOp: map[string]int64{"upsert": 1200, "delete": 50}}
+	orders.parts, offers.parts = map[source]*part{{}: {writes: 1500, seconds: 86400}}, map[source]*part{{}: {writes: 1250, seconds: 43200}}
 	for _, m := range []*mapping{orders, offers} {
 		p.sumDay(m)
 		if d := m.Files.Day; d.Rows != 4000 || d.Files != 4 || d.Limit != "roll.rows" || d.Imports != 8 || d.Slots != 3 || !d.TooMany {
@@ -76,8 +77,8 @@ func TestMappingsOfABundleShareTheirDay(t *testing.T) {
 
 func TestAShortSampleSaysNothingOfADay(t *testing.T) {
 	for seconds, want := range map[int64]float64{0: 0, 59: 0, 60: 1440, 86400: 1} {
-		m := &mapping{Mapping: Mapping{Seconds: seconds}}
-		if got := m.aDay(1); got != want {
+		m := &mapping{Mapping: Mapping{Seconds: seconds}, parts: map[source]*part{{}: {calls: 1, seconds: seconds}}}
+		if got := m.aDay((*part).ofCalls); got != want {
 			t.Errorf("one in %d seconds: got %v a day, want %v", seconds, got, want)
 		}
 	}

@@ -25,6 +25,8 @@ const (
 // fresh the table would be. What was read is played once, in the time in which its records
 // came, and goes on until all rows have landed. Taken for granted is:
 //   - Time goes by whole minutes. Nothing waits when the sample begins.
+//   - Where partitions have more records than are read, what is played begins when all of
+//     them were read: what only the quiet ones tell is left out.
 //   - Writes of a key within a second are one row. Beyond that, no more rows wait than there
 //     are keys; in truth more may merge.
 //   - service.rate is divided among the mappings that make calls by their weights, and spread
@@ -36,6 +38,7 @@ const (
 //   - Calls of auto do not wait for an import that has a row of their key. Its routes have the
 //     shortest within of those that are configured, and call for all rows.
 type Lanes struct {
+	Since       time.Time `json:"since,omitzero"`        // what is played began then; zero: with the first record
 	Choices     []Choice  `json:"choices"`               // that can work
 	LeftOut     []LeftOut `json:"leftOut,omitempty"`     // the others
 	Recommended string    `json:"recommended,omitempty"` // the lane of one of them; "": none can work
@@ -45,7 +48,7 @@ type Lanes struct {
 // Choice is one lane for all records of a mapping.
 type Choice struct {
 	Lane     string `json:"lane"`
-	Calls    int64  `json:"calls"`    // for all that was read
+	Calls    int64  `json:"calls"`    // for all that is played
 	CallsDay int64  `json:"callsDay"` // most on a calendar day of imports.timezone
 	Imports  int64  `json:"imports"`
 	SlotsDay int64  `json:"slotsDay"` // most on a calendar day: each import takes one
@@ -120,14 +123,19 @@ func (a *arrivals) add(c *router.Compiled, w *schemas.Write, at time.Time) {
 
 // sumLanes compares the lanes of a mapping.
 func (p *Plan) sumLanes(m *mapping) {
-	if len(m.arrived.minutes) == 0 || m.Seconds < leastSpan {
+	if len(m.arrived.minutes) == 0 || m.last.Sub(m.since) < leastSpan*time.Second {
 		return
 	}
 	l := &Lanes{Choices: []Choice{}}
 	m.Lanes = l
+	if m.since.After(m.first) {
+		l.Since = m.since
+	}
 	var came []rows
 	for _, minute := range slices.Sorted(maps.Keys(m.arrived.minutes)) {
-		came = append(came, *m.arrived.minutes[minute])
+		if minute >= m.since.Unix()/60 {
+			came = append(came, *m.arrived.minutes[minute])
+		}
 	}
 	skipping := slices.Clone(came)
 	for i := range skipping {

@@ -178,7 +178,7 @@ func TestLanesThatCannotWorkAreLeftOut(t *testing.T) {
 				}
 			}
 		}
-		m.Seconds = int64(m.last.Sub(m.first) / time.Second)
+		p.sumSpans(m)
 		p.sumLanes(m)
 		if m.Lanes == nil {
 			if c.want != "none" {

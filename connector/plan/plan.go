@@ -39,6 +39,7 @@ type Plan struct {
 	deadLetters map[deadLetterKind]*Group
 	skipped     map[string]int64 // records that no mapping takes, by topic
 	places      places
+	covered     map[source]*covered
 	perSpan     map[int64]int64 // calls of all mappings, by span of the rate limit, which is one for all
 }
 
@@ -47,6 +48,8 @@ type mapping struct {
 	Mapping
 	config      *router.Compiled
 	first, last time.Time
+	since       time.Time // of all of its partitions all records from then on were read
+	parts       map[source]*part
 	mayRepeat   bool               // unchanged: skip is configured, or could be
 	called      map[string]*called // by key
 	perMinute   map[int64]int64    // calls, by minute
@@ -62,11 +65,12 @@ type deadLetterKind struct{ mapping, code, message string }
 
 // New prepares for the records of all mappings, in the order of the configuration; preview opens a mapping's files.
 func New(limits Limits, mappings []*router.Compiled, preview func(*router.Compiled) (*spool.Preview, error)) (*Plan, error) {
-	p := &Plan{limits: limits, deadLetters: map[deadLetterKind]*Group{}, skipped: map[string]int64{}, places: newPlaces(), perSpan: map[int64]int64{}}
+	p := &Plan{limits: limits, deadLetters: map[deadLetterKind]*Group{}, skipped: map[string]int64{}, places: newPlaces(), covered: map[source]*covered{}, perSpan: map[int64]int64{}}
 	for _, c := range mappings {
 		m := &mapping{
 			Mapping: Mapping{Name: c.Name, Table: c.Label, Bundle: c.Config.Bundle}, config: c,
 			mayRepeat: c.Unchanged() > 0 || check.CouldSkipUnchanged(mappings, c), called: map[string]*called{}, perMinute: map[int64]int64{}, perSpan: map[int64]int64{}, shownOps: map[schemas.Op]int{}, arrived: newArrivals(),
+			parts: map[source]*part{},
 		}
 		if c.Uses(schemas.Batch) {
 			var err error
@@ -87,6 +91,7 @@ func (p *Plan) Undecodable(r *router.Record, err error) {
 
 // Add takes what the router made of a record.
 func (p *Plan) Add(r *router.Record, routed []router.Routed) {
+	p.saw(r)
 	for i := range routed {
 		one := &routed[i]
 		if one.Mapping == nil {
@@ -95,6 +100,7 @@ func (p *Plan) Add(r *router.Record, routed []router.Routed) {
 		}
 		m := p.mappings[one.Mapping.Index]
 		m.saw(r.Timestamp)
+		of := m.part(r)
 		m.noEffect.Add(one)
 		switch {
 		case one.Err != nil:
@@ -111,6 +117,7 @@ func (p *Plan) Add(r *router.Record, routed []router.Routed) {
 				p.deadLetter(m, r, router.CodeValue, err)
 				continue
 			}
+			of.writes++
 			m.arrived.add(m.config, &one.Write, r.Timestamp)
 		default:
 			m.arrived.add(m.config, &one.Write, r.Timestamp)
@@ -174,6 +181,7 @@ func (p *Plan) call(m *mapping, w *schemas.Write, r *router.Record) {
 		return
 	}
 	m.Calls.Calls++
+	m.part(r).calls++
 	m.Calls.ByOp[w.Op.String()]++
 	m.perMinute[r.Timestamp.Unix()/60]++
 	if p.limits.RateCalls > 0 {
@@ -205,7 +213,7 @@ func (p *Plan) Report(topics []Topic, send func(*schemas.Write) (Request, error)
 		topics[i].Skipped = p.skipped[topics[i].Name]
 	}
 	for _, m := range p.mappings {
-		m.Seconds = int64(m.last.Sub(m.first) / time.Second)
+		p.sumSpans(m)
 		m.NoEffect = m.noEffect.None()
 		if m.Calls != nil {
 			m.sumCalls(p.limits, p.perSpan)
@@ -242,18 +250,10 @@ const leastSpan = 60
 
 const day = 24 * time.Hour
 
-// aDay is what n in the sample come to in a day, 0 where the sample is too short.
-func (m *mapping) aDay(n int64) float64 {
-	if m.Seconds < leastSpan {
-		return 0
-	}
-	return float64(n) * day.Seconds() / float64(m.Seconds)
-}
-
 // sumCalls sums up the mapping's calls; all are those of all mappings by span of the rate limit.
 func (m *mapping) sumCalls(limits Limits, all map[int64]int64) {
 	c := m.Calls
-	c.PerDay = int64(math.Ceil(m.aDay(c.Calls)))
+	c.PerDay = int64(math.Ceil(m.aDay((*part).ofCalls)))
 	for _, n := range m.perMinute {
 		c.PeakMinute = max(c.PeakMinute, n)
 	}
@@ -301,7 +301,7 @@ func (p *Plan) sumDay(m *mapping) {
 		of := one.rowsADay(len(together) == 1)
 		rows += of
 		bytes += of * ratio(float64(one.Files.Bytes), float64(one.Files.Rows))
-		least += one.aDay(one.Files.Rows)
+		least += one.aDay((*part).ofWrites) * ratio(float64(one.Files.Rows), float64(one.Files.Writes))
 		for op := range one.Files.ByOp {
 			ops[op] = true
 		}
@@ -319,9 +319,9 @@ func (p *Plan) sumDay(m *mapping) {
 // if files are complete by time alone.
 func (m *mapping) rowsADay(alone bool) float64 {
 	roll, f := m.config.Config.Imports.Roll, m.Files
-	writes, files := m.aDay(f.Writes), m.filesByTime()
+	writes, files := m.aDay((*part).ofWrites), m.filesByTime()
 	byTime := alone && (roll.Rows == 0 || roll.Rows > f.Rows) && (roll.Bytes == 0 || int64(roll.Bytes) > f.Bytes)
-	if byTime && files*float64(m.Seconds) >= day.Seconds() {
+	if byTime && files*float64(m.leastSeconds()) >= day.Seconds() {
 		return min(writes, math.Ceil(files)*float64(f.Rows))
 	}
 	return writes
@@ -411,7 +411,7 @@ type Mapping struct {
 	Records     int64  `json:"records"`
 	Skipped     int64  `json:"skipped"` // by its routes
 	DeadLetters int64  `json:"deadLetters"`
-	Seconds     int64  `json:"seconds"` // that the sample spans; what is a day's is extrapolated from them
+	Seconds     int64  `json:"seconds"` // that the sample spans; a day is extrapolated from them, or from those of each partition
 	Calls       *Calls `json:"calls,omitempty"`
 	Files       *Files `json:"files,omitempty"`
 	// NoEffect are routes to calls whose writes of an op go by file all the same.

@@ -151,7 +151,11 @@ func (d *Day) add(text *words.Lines) {
 }
 
 func (l *Lanes) add(text *words.Lines) {
-	text.Add("  lanes          if all of these records took one:")
+	since := ""
+	if !l.Since.IsZero() {
+		since = " since " + l.Since.UTC().Format(time.RFC3339) + ", of all partitions,"
+	}
+	text.Add("  lanes          if all of these records%s took one:", since)
 	for _, c := range l.Choices {
 		cost := "no calls"
 		if c.Calls > 0 {
