@@ -26,10 +26,17 @@ func TestADayIsTheSumOfWhatPartitionsBringInTheirTime(t *testing.T) {
 		"within seconds":    {true, 1000, 5 * time.Millisecond, 1_400_000, 1_500_000, 0},
 	} {
 		for _, lane := range []string{immediate, batch} {
-			p, r := planOf(t, Limits{}, router.Mapping{Name: "orders", Routes: []router.Route{{Lane: lane}}, Imports: router.Imports{
-				Upsert: &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}, Columns: []router.Column{{Name: "businessKey"}, {Name: "status"}},
-				Roll: router.Roll{Age: 2 * time.Hour}, SlotsPerDay: 12, Timezone: "UTC",
-			}})
+			if lane == batch && c.inLanes != 1001 {
+				continue // to play files of weeks takes long, and shows nothing else
+			}
+			m := router.Mapping{Name: "orders", Routes: []router.Route{{Lane: lane}}}
+			if lane == batch {
+				m.Imports = router.Imports{
+					Upsert: &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}, Columns: []router.Column{{Name: "businessKey"}, {Name: "status"}},
+					Roll: router.Roll{Age: 2 * time.Hour}, SlotsPerDay: 12, Timezone: "UTC",
+				}
+			}
+			p, r := planOf(t, Limits{}, m)
 			if c.cut {
 				p.Cut("orders", 0)
 				p.Cut("orders", 1)
@@ -40,20 +47,20 @@ func TestADayIsTheSumOfWhatPartitionsBringInTheirTime(t *testing.T) {
 			for i := range int64(1000) {
 				order(t, p, r, "orders", 1, fmt.Sprint("quiet", i), i, end.Add(-time.Duration(i)*2*time.Hour))
 			}
-			m := reported(t, p)[0]
-			got := int64(0)
+			got := reported(t, p)[0]
+			aDay := int64(0)
 			if lane == immediate {
-				got = m.Calls.PerDay
+				aDay = got.Calls.PerDay
 			} else {
-				got = m.Files.Day.Rows
+				aDay = got.Files.Day.Rows
 			}
-			if got < c.least || got > c.most {
-				t.Errorf("%s, %s: got %d a day, want %d to %d", name, lane, got, c.least, c.most)
+			if aDay < c.least || aDay > c.most {
+				t.Errorf("%s, %s: got %d a day, want %d to %d", name, lane, aDay, c.least, c.most)
 			}
 			played := int64(0)
-			if m.Lanes != nil {
-				played = m.Lanes.choice(immediate).Calls
-				if text := (&Report{Mappings: []Mapping{m}}).Text(""); strings.Contains(text, "records since 2026-11-19T23:43:21Z, of all partitions, took one:") != (played == 1001 && c.busy > 1) {
+			if got.Lanes != nil {
+				played = got.Lanes.choice(immediate).Calls
+				if text := (&Report{Mappings: []Mapping{got}}).Text(""); strings.Contains(text, "records since 2026-11-19T23:43:21Z, of all partitions, took one:") != (played == 1001 && c.busy > 1) {
 					t.Errorf("%s, %s: got\n%s\nwant it to say since when, if not all is played", name, lane, text)
 				}
 			}
