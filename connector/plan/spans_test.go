@@ -48,7 +48,7 @@ func TestADayIsTheSumOfWhatPartitionsBringInTheirTime(t *testing.T) {
 				order(t, p, r, "orders", 1, fmt.Sprint("quiet", i), i, end.Add(-time.Duration(i)*2*time.Hour))
 			}
 			got := reported(t, p)[0]
-			aDay := int64(0)
+			var aDay int64
 			if lane == immediate {
 				aDay = got.Calls.PerDay
 			} else {
