@@ -14,7 +14,7 @@ import (
 
 // called is what is known of a key that calls are made for.
 type called struct {
-	at time.Time // of its last call
+	at time.Time // of its last call, were all made
 	// With unchanged: skip:
 	began time.Time // of its last call
 	print uint64    // of what that call said; 0: of nothing that is remembered

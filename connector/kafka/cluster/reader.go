@@ -18,6 +18,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/kafka/lease"
+	"github.com/feedsink/feedsink/connector/retry"
 )
 
 // TopicPartition names a partition.
@@ -127,13 +128,8 @@ func (r *Reader) starts(ctx context.Context, topics []string) (kadm.ListedOffset
 		switch {
 		case err == nil:
 			return starts, nil
-		case asked == newTopicAsks || !errors.Is(err, kerr.UnknownTopicOrPartition):
+		case asked == newTopicAsks, !errors.Is(err, kerr.UnknownTopicOrPartition), retry.Sleep(ctx, newTopicPause) != nil:
 			return nil, failure("start of %v: %w", topics, err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, failure("start of %v: %w", topics, err)
-		case <-time.After(newTopicPause):
 		}
 	}
 }
