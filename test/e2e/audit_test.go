@@ -69,10 +69,8 @@ func newAudited(t *testing.T, seed int) *audited {
 		}
 	})
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4, Table: "visits", Probability: 0.4}, Answer: sandbox.Status(http.StatusTooManyRequests)})
-	w.withReceipts()
-	if _, err := w.admin.CreateTopic(t.Context(), partitions, 1, nil, w.topic("visits")); err != nil {
-		t.Fatal(err)
-	}
+	w.createTopics(1, "receipts")
+	w.createTopics(partitions, "visits")
 	key := shared(t, filepath.Join(w.dir, "receipts-key"))
 	if err := os.WriteFile(key, []byte("the-receipts-secret\n"), 0o600); err != nil {
 		t.Fatal(err)

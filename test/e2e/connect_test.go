@@ -54,9 +54,7 @@ func TestDebeziumOverAvroSaysWhatItSaysOverJSON(t *testing.T) {
 		for table, fields := range changed {
 			for _, format := range []string{"json", "avro"} {
 				topic := mode + ".public." + table + "." + format
-				if _, err := w.admin.CreateTopic(t.Context(), 1, 1, nil, w.topic(topic)); err != nil {
-					t.Fatal(err)
-				}
+				w.createTopics(1, topic)
 				topics = append(topics, topic)
 				text += fmt.Sprintf("  - {name: %[1]s-%[2]s-%[3]s, topics: [%[4]q], format: %[3]s, kafkaKey: %[3]s, envelope: debezium,\n"+
 					"     customTable: %[1]s_%[2]s_%[3]s, key: businessKey, routes: [{lane: immediate}], fields: [%[5]s]}\n", mode, table, format, w.topic(topic), fields)

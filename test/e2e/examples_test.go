@@ -120,9 +120,7 @@ func (x *example) runs() {
 		if topic == x.topic("customers") || topic == x.topic("orders") {
 			continue // every world has them
 		}
-		if _, err := x.admin.CreateTopic(x.t.Context(), 1, 1, nil, topic); err != nil {
-			x.t.Fatal(err)
-		}
+		x.createTopics(1, strings.TrimPrefix(topic, x.prefix))
 	}
 	x.createETLs()
 	for _, e := range x.Events {

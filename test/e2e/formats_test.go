@@ -169,9 +169,7 @@ func (w *world) sales(registry string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%sschemaRegistry: {url: %q, validate: true}\nmappings:\n", head, deadLetters, registry)
 	for _, d := range dialects {
-		if _, err := w.admin.CreateTopic(w.t.Context(), partitions, 1, nil, w.topic("sales-"+d.format)); err != nil {
-			w.t.Fatal(err)
-		}
+		w.createTopics(partitions, "sales-"+d.format)
 		key := "text"
 		if d.format == "avro" {
 			key = "avro"

@@ -51,11 +51,7 @@ func newTeam(t *testing.T) *team {
 		}
 	})
 	m.yaml = yaml.String()
-	for _, table := range teamTables {
-		if _, err := m.admin.CreateTopic(t.Context(), 2, 1, nil, m.topic(table)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	m.createTopics(2, teamTables...)
 	for i := range 3 {
 		m.join(fmt.Sprint("m", i+1))
 	}

@@ -46,9 +46,7 @@ func memoryIsBounded(t *testing.T, classes, records, size int, most int64) {
 	var topics []string
 	for i := range classes {
 		topics = append(topics, fmt.Sprint("orders-", i))
-		if _, err := w.admin.CreateTopic(t.Context(), partitions, 1, nil, w.topic(topics[i])); err != nil {
-			t.Fatal(err)
-		}
+		w.createTopics(partitions, topics[i])
 		yaml += fmt.Sprintf(`
   - name: orders-%d
     topics: ["${PREFIX}orders-%d"]

@@ -51,9 +51,7 @@ func TestFormerOwnersWaitingCallsDoNotOverwriteTheNewOwners(t *testing.T) {
 		c.Tables = append(c.Tables, bills)
 		c.ETLs = append(c.ETLs, sandbox.ETL{ID: "104", Loads: []sandbox.Load{{Table: "bills", Mode: sandbox.CreateOrUpdate, GenerateErrorFiles: true}}})
 	})
-	if _, err := w.admin.CreateTopic(t.Context(), partitions, 1, nil, w.topic("bills")); err != nil {
-		t.Fatal(err)
-	}
+	w.createTopics(partitions, "bills")
 	write := func(seq int, urgent bool) {
 		var all []*kgo.Record
 		for i := range keys {

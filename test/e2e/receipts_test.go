@@ -83,13 +83,6 @@ func (w *world) receiptFor(records int) {
 	}
 }
 
-func (w *world) withReceipts() {
-	w.t.Helper()
-	if _, err := w.admin.CreateTopic(w.t.Context(), 1, 1, nil, w.topic("receipts")); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 const receiptsBlock = "\nreceipts: {topic: ${PREFIX}receipts}\n"
 
 // joined waits until a sink has partitions in both lanes: the embedded broker never forgets
@@ -107,7 +100,7 @@ func (w *world) joined(s *process) {
 func TestKillsOnlyRepeatReceipts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.withReceipts()
+	w.createTopics(1, "receipts")
 	yaml := head + deadLetters + receiptsBlock + strings.Replace(mappings, "rows: 500, bytes: 1MiB, age: 500ms", "rows: 20, bytes: 1MiB, age: 300ms", 1)
 	n := 0
 	more := func(count int) {

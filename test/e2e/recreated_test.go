@@ -77,9 +77,6 @@ func (w *world) recreate(topic string) {
 		details, err := w.admin.ListTopics(w.t.Context(), name)
 		return err == nil && !details.Has(name)
 	})
-	w.until("it is created again", func() bool {
-		_, err := w.admin.CreateTopic(w.t.Context(), partitions, 1, nil, name)
-		return err == nil
-	})
+	w.createTopics(partitions, topic)
 	w.client.PurgeTopicsFromClient(name)
 }

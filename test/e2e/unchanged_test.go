@@ -98,7 +98,7 @@ func (w *world) known(d *day) {
 func TestRepeatedChangesCostNoCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.withReceipts()
+	w.createTopics(1, "receipts")
 	sink := w.run(unchangedOrders())
 	d := newDay(21, 6)
 	w.known(d)
@@ -163,7 +163,7 @@ func (w *world) counted(d *day, waves int) {
 func TestWhatIsUnchangedIsCountedAndForgottenWithItsPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.withReceipts()
+	w.createTopics(1, "receipts")
 	first := w.start(unchangedOrders())
 	d := newDay(3, 3)
 	w.known(d)

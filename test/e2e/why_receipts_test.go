@@ -53,9 +53,7 @@ func TestWhyTellsWhatReceiptsSay(t *testing.T) {
 		}
 	}
 	put("first")
-	if _, err := w.admin.CreateTopic(t.Context(), partitions, 1, nil, w.topic("receipts")); err != nil {
-		t.Fatal(err)
-	}
+	w.createTopics(partitions, "receipts")
 	yaml := head + deadLetters + "\nreceipts: {topic: ${PREFIX}receipts, keyFile: " + shared(t, secret) + "}\n" + mappings
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4, Key: "bad"}, Answer: sandbox.Status(http.StatusBadRequest)},
 		sandbox.Fault{Match: sandbox.Match{Op: 4, Key: "o1"}, Count: 3, Answer: sandbox.Status(http.StatusServiceUnavailable)})
@@ -132,7 +130,7 @@ func TestWhyTellsWhatReceiptsSay(t *testing.T) {
 func TestWhySaysWhichRecordsHaveNoReceipt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.withReceipts()
+	w.createTopics(1, "receipts")
 	sink := w.run(head + deadLetters + mappings)
 	w.produce(order("o1", "NEW", 1))
 	w.settled()

@@ -31,7 +31,7 @@ func TestHundredMappingsWithTwoThousandPartitionsInOneMember(t *testing.T) {
 	topics := make([]string, tables)
 	for i := range tables {
 		name := fmt.Sprintf("wide%02d", i)
-		topics[i] = w.topic(name)
+		topics[i] = name
 		fmt.Fprintf(&yaml, `
   - name: %[1]s
     topics: ["${PREFIX}%[1]s"]
@@ -45,9 +45,7 @@ func TestHundredMappingsWithTwoThousandPartitionsInOneMember(t *testing.T) {
       slotsPerDay: 1000
 `, name, 1000+i)
 	}
-	if _, err := w.admin.CreateTopics(t.Context(), partitionsEach, 1, nil, topics...); err != nil {
-		t.Fatal(err)
-	}
+	w.createTopics(partitionsEach, topics...)
 	w.patience *= 6
 	var records []*kgo.Record
 	for i := range tables {

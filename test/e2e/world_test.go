@@ -100,21 +100,21 @@ func newWorldThrough(t *testing.T, through access, change func(*sandbox.Config))
 			t.Logf("the sink's log:\n%s", w.logs)
 		}
 	})
-	for topic, n := range map[string]int32{"customers": partitions, "orders": partitions, "dlq": 1} {
-		if _, err := w.admin.CreateTopic(t.Context(), n, 1, nil, w.prefix+topic); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.awaitTopics("customers", "orders", "dlq")
+	w.createTopics(partitions, "customers", "orders")
+	w.createTopics(1, "dlq")
 	return w
 }
 
-// awaitTopics waits until the broker knows new topics: one that has much to do tells of them late.
-func (w *world) awaitTopics(names ...string) {
+// createTopics waits until the broker knows the topics: one that has much to do tells of them late.
+func (w *world) createTopics(n int32, names ...string) {
 	w.t.Helper()
 	topics := make([]string, len(names))
 	for i, name := range names {
 		topics[i] = w.prefix + name
+	}
+	created, err := w.admin.CreateTopics(w.t.Context(), n, 1, nil, topics...)
+	if err = errors.Join(err, created.Error()); err != nil {
+		w.t.Fatal(err)
 	}
 	w.until("topics "+strings.Join(topics, ", "), func() bool {
 		starts, err := w.admin.ListStartOffsets(w.t.Context(), topics...)
