@@ -55,21 +55,21 @@ type missing struct {
 type missed struct {
 	*part
 	offset int64 // of its record
-	cells  []schemas.Cell
+	write  schemas.Write
 	err    error
 	looked bool
 	newer  *newer // nil: no newer write makes it void
 
-	asking bool      // it is still tried
-	since  time.Time // then: since when
-	there  bool      // then: older writes, as far as the batch lane has not confirmed them, make a row
+	since time.Time // since when it is looked at
+
+	asking bool // it is still tried
+	there  bool // then: older writes, as far as the batch lane has not confirmed them, make a row
 }
 
 // newer is a write that makes an older one void.
 type newer struct {
 	offset int64
 	lane   schemas.Lane
-	op     schemas.Op
 }
 
 func newMissing(source *kafka.Source, r *router.Router, writers *schemas.Registry, log *slog.Logger) *missing {
@@ -94,7 +94,7 @@ func (m *missing) ask(p *part) *missed {
 	if m == nil {
 		return nil
 	}
-	return m.add(&missed{part: p, asking: true, since: time.Now()})
+	return m.add(&missed{part: p, asking: true})
 }
 
 // add has it looked at; nil: it cannot be.
@@ -105,7 +105,7 @@ func (m *missing) add(p *missed) *missed {
 	if r == nil || len(m.parts) >= mostMissing {
 		return nil
 	}
-	p.offset = r.Offset
+	p.offset, p.since = r.Offset, time.Now()
 	m.parts = append(m.parts, p)
 	select {
 	case m.wake <- struct{}{}:
@@ -181,21 +181,22 @@ func (m *missing) decide() {
 	})
 }
 
-// hasEnded reports whether the newer write is confirmed, or its file has landed. A delete of
-// this lane leaves nothing of the patch whenever it lands, and is not waited for where it
-// may wait for the patch.
+// hasEnded reports whether the newer write is confirmed, or its file has landed.
 func (p *missed) hasEnded(n *newer) bool {
 	if n.lane == p.lane.which {
-		return p.partition.Ended(n.offset) || n.op == schemas.Delete && p.holdsUp(n)
+		return p.partition.Ended(n.offset)
 	}
 	return p.partition.OtherPassed(tables.LedgerTable(p.mapping), n.offset)
 }
 
-// holdsUp reports whether the newer write may wait for this patch: as a row whose file
-// waits for the import before it, which waits for the patch, or as a call behind another
-// patch of the key, which waits for such a row. So it was not that write that left nothing
-// to patch.
+// holdsUp reports whether the newer write may wait for this patch: as a row whose file waits
+// for the import before it, which waits for the patch. So it was not that write that left
+// nothing to patch. A call waits for neither, once its record is read: nothing is read while
+// too much behind the patch is confirmed.
 func (p *missed) holdsUp(n *newer) bool {
+	if n.lane == p.lane.which && (n.offset < p.partition.Read() || time.Since(p.since) < longestReconciling) {
+		return false
+	}
 	return p.partition.OtherReconciles(tables.LedgerTable(p.mapping), p.offset, n.offset)
 }
 
@@ -293,8 +294,7 @@ func (b *behind) take(w *router.Routed, offset int64, patches []*missed) {
 			if b.rows[key] {
 				b.there = append(b.there, p)
 			}
-			own, _ := w.Write.Own()
-			p.cells = own.Cells
+			p.write, _ = w.Write.Own()
 			b.byKey[key] = append(b.byKey[key], p)
 			return
 		}
@@ -306,18 +306,13 @@ func (b *behind) take(w *router.Routed, offset int64, patches []*missed) {
 		b.rows[key] = w.Write.Op != schemas.Delete
 	}
 	b.byKey[key] = slices.DeleteFunc(b.byKey[key], func(p *missed) bool {
-		if !p.voidedBy(&w.Write) {
+		if !w.Write.Voids(&p.write) {
 			return false
 		}
 		if b.found == nil {
 			b.found = map[*missed]*newer{}
 		}
-		b.found[p] = &newer{offset, w.Lane, w.Write.Op}
+		b.found[p] = &newer{offset, w.Lane}
 		return true
 	})
-}
-
-// voidedBy reports whether nothing of the patch is left once a newer write has landed.
-func (p *missed) voidedBy(w *schemas.Write) bool {
-	return w.Op == schemas.Delete || w.Op == schemas.Upsert && (!w.Table.Custom || schemas.Covers(w.Cells, p.cells))
 }

@@ -183,6 +183,11 @@ func CoversConsent(newer, older []Cell) bool {
 		!slices.ContainsFunc(older, func(c Cell) bool { return isConsent(c) && find(newer, c) < 0 })
 }
 
+// Voids reports whether nothing of the patch is left once a newer write of its key has landed.
+func (w *Write) Voids(patch *Write) bool {
+	return w.Op == Delete || w.Op == Upsert && (!w.Table.Custom || Covers(w.Cells, patch.Cells))
+}
+
 // Covers reports whether newer names every cell that older names.
 func Covers(newer, older []Cell) bool {
 	return !slices.ContainsFunc(older, func(c Cell) bool { return find(newer, c) < 0 })

@@ -349,7 +349,7 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 	switch {
 	case v.answered && v.status == http.StatusNotFound && c.write.Op == schemas.Delete:
 		v.outcome, v.err = AbsentAlready, nil
-	case v.answered && early(v.status, c.write.Op) && ask(c.origins, Premature.Premature):
+	case v.answered && early(v.status, c.write.Op) && !l.isVoid(c) && ask(c.origins, Premature.Premature):
 		// What it is for, or what makes room for it, may still be on its way by other means.
 	case v.answered:
 		v.outcome = Rejected
@@ -369,6 +369,23 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 // write to, or a record where a create is to make one.
 func early(status int, op schemas.Op) bool {
 	return status == http.StatusNotFound || status == http.StatusConflict && op == schemas.Create
+}
+
+// isVoid reports whether a newer write waits for a patch's call that leaves nothing of the
+// patch: nothing is gained by trying that again, and what it waits for may wait for the newer
+// write.
+func (l *Lane) isVoid(c *call) bool {
+	if c.write.Op != schemas.Patch {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n := c.next; n != nil; n = n.next {
+		if n.mapping == c.mapping && n.write.Voids(&c.write) {
+			return true
+		}
+	}
+	return false
 }
 
 // refused reports whether the login or its rights were refused, which says nothing

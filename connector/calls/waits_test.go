@@ -2,6 +2,7 @@ package calls
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +71,27 @@ func TestPrematureAnswersAreNoFailures(t *testing.T) {
 		s.wantPending(1)
 		s.want("while it waits", s.told(), "")
 	})
+}
+
+// TestAVoidPatchIsNotTriedAgain: what it is for may wait for the newer write behind it.
+func TestAVoidPatchIsNotTriedAgain(t *testing.T) {
+	for op, void := range map[schemas.Op]bool{schemas.Patch: false, schemas.Upsert: true, schemas.Delete: true} {
+		service := &script{answer: func(now sent) error {
+			if now.Op == schemas.Patch {
+				return errNotFound
+			}
+			return nil
+		}}
+		run(t, config(), service, func(t *testing.T, s *stage) {
+			s.Submit(Item{Mapping: "customers", Write: write(schemas.Patch, "k", "1"), Origin: hasty{&origin{}}})
+			pass(time.Millisecond)
+			s.put(op, "k", "2")
+			pass(time.Minute)
+			if got := service.calls("k"); strings.HasSuffix(got, op.String()+" 2") != void {
+				t.Errorf("calls with a newer %s: got %q, want it to be called: %t", op, got, void)
+			}
+		})
+	}
 }
 
 func TestKeysThatWereDroppedAreToldOfNoMore(t *testing.T) {

@@ -128,6 +128,27 @@ func TestPatchOfNothingDoesNotWaitForADeleteThatWaitsForIt(t *testing.T) {
 	w.ordersAre(map[string]string{"o1": ""})
 }
 
+// TestPatchIsVoidByAnUpsertThatHasDroppedItsRow: the row waits in a file when the upsert by call
+// comes, and the patch is still to be confirmed when the import of that file is reconciled.
+func TestPatchIsVoidByAnUpsertThatHasDroppedItsRow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withBothETLs)
+	all := []*kgo.Record{change("upsert", "o1", `"seq":1`), now(change("patch", "o1", `"status":"A"`))}
+	for n := range 20 { // in each partition some: the import covers the patch
+		all = append(all, change("upsert", fmt.Sprint("other", n), `"seq":1`))
+	}
+	w.produce(all...)
+	w.start(strings.Replace(head, "timeout: 2s", "timeout: 10s", 1) + deadLetters + strings.Replace(bothLanes, "age: 400ms", "age: 3s", 1))
+	w.until("the patch finds nothing", func() bool { return w.service.CallCount(5) > 0 })
+	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4, Key: "o1"}, Answer: sandbox.AsIs(), Delay: 4 * time.Second})
+	w.produce(now(change("upsert", "o1", `"seq":2,"status":"B"`)))
+	w.bothSettled()
+	for _, l := range w.dead() {
+		t.Errorf("dead letter of %s: %s; the upsert behind it has made it void", l.Value, header(l, "__connect.errors.exception.message"))
+	}
+	w.ordersAre(map[string]string{"o1": "2 B"})
+}
+
 // TestPatchWaitsForTheRowThatReconcilingBringsBack holds a delete up until the file with a newer
 // upsert has landed. It leaves nothing to patch, until the batch lane has brought the row back.
 func TestPatchWaitsForTheRowThatReconcilingBringsBack(t *testing.T) {

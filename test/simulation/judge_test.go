@@ -111,7 +111,7 @@ func voids(e *event) bool { return !e.broken && (e.op == "upsert" || e.op == "de
 func (k *key) history(t *table, dead letters) string {
 	var lines strings.Builder
 	for _, e := range k.events[max(0, len(k.events)-8):] {
-		fmt.Fprintf(&lines, "      %s/%d offset %d: %s %v", t.topic, k.partition, e.at.offset, e.op, e.values)
+		fmt.Fprintf(&lines, "      %s/%d offset %d, lane %s: %s %v", t.topic, k.partition, e.at.offset, e.lane, e.op, e.values)
 		if reason, is := dead[e.at]; is {
 			lines.WriteString(", dead letter: " + reason)
 		}

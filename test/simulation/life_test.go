@@ -274,6 +274,11 @@ func (w *world) judge(ctx context.Context) {
 	for _, t := range w.plan.tables {
 		for _, wrong := range judge(t, w.service.Rows(t.name), dead) {
 			w.fail("%s", wrong)
+			for _, c := range w.service.Calls() { // none, where the transcript is not followed
+				if strings.HasPrefix(wrong, c.Table+" "+c.Key+":") {
+					w.say("%s: operation %d, answered %d, applied %t: %v", c.At.UTC().Format("02 15:04:05.000"), c.Op, c.Status, c.Applied, c.Values)
+				}
+			}
 		}
 		if perDay[t.name] = w.plan.slots; t.forgotten() {
 			perDay[t.name] = math.MaxInt

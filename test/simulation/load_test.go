@@ -102,6 +102,7 @@ type event struct {
 	op     string
 	values map[string]string // columns that it names
 	broken bool
+	lane   string // the header that routes ask
 	at     place
 }
 
@@ -205,9 +206,11 @@ func (g *generator) op(k *key) string {
 }
 
 func (g *generator) record(t *table, name string, k *key, e *event) *kgo.Record {
+	value := t.value(g.rnd, name, e)
+	e.lane = []string{"a", "b", "c"}[g.rnd.IntN(3)]
 	return &kgo.Record{
-		Topic: t.topic, Partition: k.partition, Key: t.kafkaKey(name), Value: t.value(g.rnd, name, e),
-		Headers: []kgo.RecordHeader{{Key: "lane", Value: []byte([]string{"a", "b", "c"}[g.rnd.IntN(3)])}},
+		Topic: t.topic, Partition: k.partition, Key: t.kafkaKey(name), Value: value,
+		Headers: []kgo.RecordHeader{{Key: "lane", Value: []byte(e.lane)}},
 	}
 }
 

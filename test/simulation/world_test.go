@@ -139,6 +139,9 @@ func (w *world) open() error {
 			{Name: "orders", Custom: true, Fields: []sandbox.Field{{Name: "seq", Type: sandbox.Number}, {Name: "note"}}},
 		},
 	}
+	if w.follow {
+		conf.KeepCalls = 1 << 20
+	}
 	for i, load := range loads {
 		var bundled sandbox.ETL
 		for _, t := range w.plan.tables {
