@@ -70,6 +70,7 @@ type missed struct {
 type newer struct {
 	offset int64
 	lane   schemas.Lane
+	op     schemas.Op
 }
 
 func newMissing(source *kafka.Source, r *router.Router, writers *schemas.Registry, log *slog.Logger) *missing {
@@ -181,20 +182,22 @@ func (m *missing) decide() {
 	})
 }
 
-// hasEnded reports whether the newer write is confirmed, or its file has landed.
+// hasEnded reports whether the newer write is confirmed, or its file has landed. A delete of
+// this lane leaves nothing of the patch whenever it lands, and is not waited for where it
+// may wait for the patch.
 func (p *missed) hasEnded(n *newer) bool {
 	if n.lane == p.lane.which {
-		return p.partition.Ended(n.offset)
+		return p.partition.Ended(n.offset) || n.op == schemas.Delete && p.holdsUp(n)
 	}
 	return p.partition.OtherPassed(tables.LedgerTable(p.mapping), n.offset)
 }
 
-// holdsUp reports whether the newer write may wait for this patch: as a row whose file waits
-// for the import before it, which waits for the patch. So it was not that write that left
-// nothing to patch. A call waits for neither, once its record is read: nothing is read while
-// too much behind the patch is confirmed.
+// holdsUp reports whether the newer write may wait for this patch: as a row whose file
+// waits for the import before it, which waits for the patch, or as a call that is not made for
+// long, as it is behind another patch of the key, which waits for such a row. So it was not that
+// write that left nothing to patch.
 func (p *missed) holdsUp(n *newer) bool {
-	if n.lane == p.lane.which && (n.offset < p.partition.Read() || time.Since(p.since) < longestReconciling) {
+	if n.lane == p.lane.which && n.op != schemas.Delete && time.Since(p.since) < longestReconciling {
 		return false
 	}
 	return p.partition.OtherReconciles(tables.LedgerTable(p.mapping), p.offset, n.offset)
@@ -289,15 +292,19 @@ func (b *behind) take(w *router.Routed, offset int64, patches []*missed) {
 	if key.key == "" {
 		key.profile = w.Write.ProfileID
 	}
-	for _, p := range patches {
+	patch := false
+	for _, p := range patches { // it may be asked about, too
 		if p.mapping == w.Mapping {
 			if b.rows[key] {
 				b.there = append(b.there, p)
 			}
 			p.write, _ = w.Write.Own()
 			b.byKey[key] = append(b.byKey[key], p)
-			return
+			patch = true
 		}
+	}
+	if patch {
+		return
 	}
 	if w.Lane != schemas.Immediate && w.Lane != schemas.Batch {
 		return
@@ -312,7 +319,7 @@ func (b *behind) take(w *router.Routed, offset int64, patches []*missed) {
 		if b.found == nil {
 			b.found = map[*missed]*newer{}
 		}
-		b.found[p] = &newer{offset, w.Lane}
+		b.found[p] = &newer{offset, w.Lane, w.Write.Op}
 		return true
 	})
 }

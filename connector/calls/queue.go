@@ -184,6 +184,23 @@ func (e *entry) absorb(it *Item, of *class) bool {
 	return true
 }
 
+// isVoid reports whether the next call leaves nothing of this one, a patch. That the patch found
+// nothing may be due to the newer write: a row for it waits no more where that takes its place.
+func (c *call) isVoid() bool {
+	n := c.next
+	return c.write.Op == schemas.Patch && c.repeats == nil && n != nil && n.repeats == nil && n.mapping == c.mapping && n.write.Voids(&c.write)
+}
+
+// joinNext merges the call into the next one, which is as its writes would be had they waited.
+func (c *call) joinNext() {
+	n := c.next
+	n.origins = append(slices.Clip(c.origins), n.origins...)
+	c.origins = nil
+	if c.class.weight > n.class.weight {
+		n.class = c.class
+	}
+}
+
 // byDue is the heap of entries backing off, the next due first.
 type byDue []*entry
 

@@ -252,6 +252,9 @@ func (l *Lane) finish(e *entry, v *verdict, started, ended time.Time) {
 	if v.outcome == Retried {
 		gone = c.forgetRevoked()
 	}
+	if v.void && c.isVoid() {
+		c.joinNext()
+	}
 	c.revoked = nil
 
 	if v.outcome == Retried && (len(c.origins) > 0 || c.repeats != nil) {
@@ -331,6 +334,7 @@ type verdict struct {
 	retryAfter time.Duration
 	status     int
 	held       bool        // refused, and kept until its mapping is resumed
+	void       bool        // the newer write behind it leaves nothing of it
 	print      fingerprint // of the write, if it is applied and may be remembered
 }
 
@@ -349,7 +353,9 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 	switch {
 	case v.answered && v.status == http.StatusNotFound && c.write.Op == schemas.Delete:
 		v.outcome, v.err = AbsentAlready, nil
-	case v.answered && early(v.status, c.write.Op) && !l.isVoid(c) && ask(c.origins, Premature.Premature):
+	case v.answered && v.status == http.StatusNotFound && l.isVoid(c):
+		v.void = true
+	case v.answered && early(v.status, c.write.Op) && ask(c.origins, Premature.Premature):
 		// What it is for, or what makes room for it, may still be on its way by other means.
 	case v.answered:
 		v.outcome = Rejected
@@ -371,21 +377,11 @@ func early(status int, op schemas.Op) bool {
 	return status == http.StatusNotFound || status == http.StatusConflict && op == schemas.Create
 }
 
-// isVoid reports whether a newer write waits for a patch's call that leaves nothing of the
-// patch: nothing is gained by trying that again, and what it waits for may wait for the newer
-// write.
+// isVoid reports whether nothing is to be gained by trying a patch of nothing again.
 func (l *Lane) isVoid(c *call) bool {
-	if c.write.Op != schemas.Patch {
-		return false
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for n := c.next; n != nil; n = n.next {
-		if n.mapping == c.mapping && n.write.Voids(&c.write) {
-			return true
-		}
-	}
-	return false
+	return c.isVoid()
 }
 
 // refused reports whether the login or its rights were refused, which says nothing

@@ -73,22 +73,34 @@ func TestPrematureAnswersAreNoFailures(t *testing.T) {
 	})
 }
 
-// TestAVoidPatchIsNotTriedAgain: what it is for may wait for the newer write behind it.
-func TestAVoidPatchIsNotTriedAgain(t *testing.T) {
-	for op, void := range map[schemas.Op]bool{schemas.Patch: false, schemas.Upsert: true, schemas.Delete: true} {
+// TestPatchOfNothingEndsWithTheNewerWriteThatLeavesNothingOfIt: the row that it is for may wait no
+// more, in whose place the newer write has come.
+func TestPatchOfNothingEndsWithTheNewerWriteThatLeavesNothingOfIt(t *testing.T) {
+	for _, c := range []struct {
+		newer    schemas.Op
+		answer   error
+		calls    string // the last one
+		patchEnd string
+	}{
+		{schemas.Upsert, nil, "upsert 2", "applied"},
+		{schemas.Delete, nil, "delete 2", "applied"},
+		{schemas.Upsert, errConflict, "upsert 2", "rejected: 409"},
+		{schemas.Patch, nil, "patch 1", ""},
+	} {
 		service := &script{answer: func(now sent) error {
 			if now.Op == schemas.Patch {
 				return errNotFound
 			}
-			return nil
+			return c.answer
 		}}
 		run(t, config(), service, func(t *testing.T, s *stage) {
-			s.Submit(Item{Mapping: "customers", Write: write(schemas.Patch, "k", "1"), Origin: hasty{&origin{}}})
+			patch := hasty{&origin{}}
+			s.Submit(Item{Mapping: "customers", Write: write(schemas.Patch, "k", "1"), Origin: patch})
 			pass(time.Millisecond)
-			s.put(op, "k", "2")
+			s.put(c.newer, "k", "2")
 			pass(time.Minute)
-			if got := service.calls("k"); strings.HasSuffix(got, op.String()+" 2") != void {
-				t.Errorf("calls with a newer %s: got %q, want it to be called: %t", op, got, void)
+			if got := service.calls("k"); !strings.HasSuffix(got, c.calls) || patch.String() != c.patchEnd {
+				t.Errorf("a newer %s that ends with %v: got calls %q, patch %q, want %q, %q", c.newer, c.answer, got, patch, c.calls, c.patchEnd)
 			}
 		})
 	}
