@@ -140,17 +140,17 @@ type tightGate struct {
 	refused []string
 }
 
-func (g *tightGate) Wait(mapping string, _ bool) time.Duration {
+func (g *tightGate) Wait(mapping string, _ *contract.Import, _ bool) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.waits[mapping]
 }
 
-func (g *tightGate) Refused(mapping string, _ time.Time) (time.Duration, bool) {
+func (g *tightGate) Refused(mapping string, _ time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.refused = append(g.refused, mapping)
-	return 15 * time.Minute, false
+	return 15 * time.Minute
 }
 
 func TestBundleWaitsForItsTightestTable(t *testing.T) {

@@ -209,7 +209,7 @@ func (q *tableQueue) startCalls() (again bool) {
 	}
 	slot := time.Duration(0) // until a file may go
 	for _, m := range q.members {
-		slot = max(slot, q.batcher.cfg.Gate.Wait(m.Name, false))
+		slot = max(slot, q.batcher.cfg.Gate.Wait(m.Name, nil, false))
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

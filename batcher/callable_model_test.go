@@ -202,11 +202,11 @@ func (p *callablePending) Reject(error, func(bool)) {
 	p.a.o.t.Error("reject: got called, want no refusal")
 }
 
-func (o *callableOwner) Refused(string, time.Time) (time.Duration, bool) {
-	return 15 * time.Minute, false
+func (o *callableOwner) Refused(string, time.Time) time.Duration {
+	return 15 * time.Minute
 }
 func (o *callableOwner) RowsUnmatched(contract.Import, int64)                         {}
-func (o *callableOwner) Wait(string, bool) time.Duration                              { return 0 }
+func (o *callableOwner) Wait(string, *contract.Import, bool) time.Duration            { return 0 }
 func (o *callableOwner) ImportEnded(contract.Import, contract.Results, time.Duration) {}
 
 func (p *callablePending) Claim() Claim {

@@ -200,7 +200,7 @@ func (o *owner) RowsUnmatched(contract.Import, int64) {}
 func (o *owner) ImportEnded(contract.Import, contract.Results, time.Duration) {}
 
 // Wait paces by the slots on record.
-func (o *owner) Wait(_ string, retry bool) time.Duration {
+func (o *owner) Wait(_ string, _ *contract.Import, retry bool) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var used []time.Time
@@ -210,7 +210,7 @@ func (o *owner) Wait(_ string, retry bool) time.Duration {
 	return o.pace().Wait(time.Now(), used, retry)
 }
 
-func (*owner) Refused(string, time.Time) (time.Duration, bool) { return 15 * time.Minute, false }
+func (*owner) Refused(string, time.Time) time.Duration { return 15 * time.Minute }
 
 func (c *cluster) pace() slots.Plan {
 	return slots.Plan{PerDay: c.plan.perDay, Reserve: 1, Zone: time.UTC, Every: time.Hour}

@@ -60,9 +60,9 @@ func (c *Config) fakes() {
 
 type openGate struct{}
 
-func (openGate) Wait(string, bool) time.Duration { return 0 }
-func (openGate) Refused(string, time.Time) (time.Duration, bool) {
-	return 15 * time.Minute, false
+func (openGate) Wait(string, *contract.Import, bool) time.Duration { return 0 }
+func (openGate) Refused(string, time.Time) time.Duration {
+	return 15 * time.Minute
 }
 
 type noParents struct{}

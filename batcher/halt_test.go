@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contract"
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -118,6 +119,27 @@ func TestPermanentRefusalHaltsAtOnce(t *testing.T) {
 		if reason, _ := w.b.Halted("customers"); !strings.Contains(reason, "service said no") {
 			t.Errorf("reason: got %q, want the service's words", reason)
 		}
+	})
+}
+
+// Until it is released the day's slots may be used up, or the next day have begun.
+func TestReleasedFileWaitsForASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, gate := fullFiles(t, func(m *files.Mapping) { m.Roll.Rows = 1 })
+		w.triggers <- &refusal{}
+		gate.roll.Store(0)
+		w.run()
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Hour)
+		gate.roll.Store(int64(time.Hour))
+		if err := w.b.Release("customers"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		w.lastSaid("refuse")
+		gate.roll.Store(0)
+		time.Sleep(time.Hour)
+		w.lastSaid("confirm")
 	})
 }
 

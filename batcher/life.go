@@ -26,7 +26,6 @@ type importRun struct {
 	files      []spool.File        // not confirmed yet
 	kept       bool                // the first of files was refused and stays on disk
 	refusals   int                 // of its trigger in a row
-	nextDay    bool                // the last of them was about a day that is over; the slot of the intent is of the next one
 	retries    int                 // of it after FAILED
 	waited     bool                // the first of files has waited since the gate let it go
 	adopted    *Adopted            // what a former owner sent, to be awaited; nil: an import of our own

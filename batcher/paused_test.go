@@ -96,7 +96,7 @@ func TestOpenFileGoesOutWhenItIsAskedFor(t *testing.T) {
 // asksReserve is a gate that lets further tries go, and nothing else.
 type asksReserve struct{ openGate }
 
-func (asksReserve) Wait(_ string, further bool) time.Duration {
+func (asksReserve) Wait(_ string, _ *contract.Import, further bool) time.Duration {
 	if further {
 		return 0
 	}

@@ -90,7 +90,7 @@ func (q *tableQueue) roll(ctx context.Context, c cancelers) *importRun {
 		case q.paused():
 			wait = pausedWait
 		case rows:
-			wait = q.gated(q.takesReserve(g))
+			wait = q.gated(nil, q.takesReserve(g))
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -298,22 +298,20 @@ func (q *tableQueue) paused() bool {
 
 // gated is how long the gate holds a file of the queue back: an execution takes a
 // slot of every table it loads, so that the tightest one decides.
-func (q *tableQueue) gated(further bool) (wait time.Duration) {
+func (q *tableQueue) gated(imp *contract.Import, further bool) (wait time.Duration) {
 	for _, m := range q.members {
-		wait = max(wait, q.batcher.cfg.Gate.Wait(m.Name, further))
+		wait = max(wait, q.batcher.cfg.Gate.Wait(m.Name, imp, further))
 	}
 	return min(wait, longestGateWait)
 }
 
 // exhausted tells the gate that the service has no import left on the day of at. Of which
 // table of a bundle it does not say.
-func (q *tableQueue) exhausted(at time.Time) (wait time.Duration, over bool) {
-	over = true
+func (q *tableQueue) exhausted(at time.Time) (wait time.Duration) {
 	for _, m := range q.members {
-		w, o := q.batcher.cfg.Gate.Refused(m.Name, at)
-		wait, over = max(wait, w), over && o
+		wait = max(wait, q.batcher.cfg.Gate.Refused(m.Name, at))
 	}
-	return wait, over
+	return wait
 }
 
 // hurry makes the open generation due and returns all whose rows are not

@@ -108,7 +108,7 @@ func TestClaimsAreOnePerAssignment(t *testing.T) {
 // turnstile holds rolls and further attempts back until told otherwise.
 type turnstile struct{ roll, retry atomic.Int64 }
 
-func (g *turnstile) Wait(_ string, retry bool) time.Duration {
+func (g *turnstile) Wait(_ string, _ *contract.Import, retry bool) time.Duration {
 	if retry {
 		return time.Duration(g.retry.Load())
 	}
@@ -116,11 +116,11 @@ func (g *turnstile) Wait(_ string, retry bool) time.Duration {
 }
 
 // Refused says that a day is over that the answer was on.
-func (*turnstile) Refused(_ string, at time.Time) (time.Duration, bool) {
+func (*turnstile) Refused(_ string, at time.Time) time.Duration {
 	if at.IsZero() {
-		return 15 * time.Minute, false
+		return 15 * time.Minute
 	}
-	return 4 * time.Second, true
+	return 4 * time.Second
 }
 
 func TestGateHoldsBackRollsAndFurtherAttempts(t *testing.T) {
@@ -142,21 +142,6 @@ func TestGateHoldsBackRollsAndFurtherAttempts(t *testing.T) {
 		gate.retry.Store(0)
 		time.Sleep(time.Hour)
 		w.lastSaid("confirm")
-	})
-}
-
-func TestRefusalOfADayThatIsOverUsesUpNoneOfOurs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, gate := fullFiles(t, func(m *files.Mapping) { m.Roll.Rows = 1 })
-		w.triggers <- &refusal{noSlot: true, transient: true, answered: time.Now()}
-		gate.roll.Store(0)
-		gate.retry.Store(int64(24 * time.Hour)) // the slot of the intent was the last of today
-		w.run()
-		w.append(write(schemas.Upsert, "1"))
-		time.Sleep(time.Hour)
-		if got := w.transcript(); len(got) < 3 || !strings.HasPrefix(got[2], `4s intend upsert 1/1 attempt 1`) {
-			t.Errorf("got %q, want the next try when the service's day is over, after 4s", got)
-		}
 	})
 }
 

@@ -35,7 +35,7 @@ func (b *Batcher) makeRoom() {
 		if makesRoom {
 			return
 		}
-		if bytes > most && !q.paused() && q.gated(false) <= 0 {
+		if bytes > most && !q.paused() && q.gated(nil, false) <= 0 {
 			of, largest, most = q, g, bytes
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -18,7 +19,7 @@ type closedFor struct {
 	mapping atomic.Pointer[string]
 }
 
-func (g *closedFor) Wait(mapping string, _ bool) time.Duration {
+func (g *closedFor) Wait(mapping string, _ *contract.Import, _ bool) time.Duration {
 	if m := g.mapping.Load(); m != nil && (*m == mapping || *m == "all") {
 		return time.Hour
 	}

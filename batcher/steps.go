@@ -140,14 +140,12 @@ func (r *importRun) heldBack(imp *contract.Import) (contract.Step, time.Duration
 	}
 	further := r.generation.from.Part > 0 || imp.Part > 1 || imp.Attempt > 1 || r.refusals > 0
 	switch {
-	case r.nextDay:
-		return "", 0
 	case further:
 		// A file that continues another one is like a file of its own: the reserve is
 		// for further tries.
-		return contract.Waiting, r.queue.gated(r.files[0].Split == 0 || imp.Attempt > 1 || r.refusals > 0)
-	case r.waited: // another import may have taken the slot
-		return contract.Waiting, r.queue.gated(r.queue.takesReserve(r.generation))
+		return contract.Waiting, r.queue.gated(imp, r.files[0].Split == 0 || imp.Attempt > 1 || r.refusals > 0)
+	case r.waited: // another import may have taken the slot, or the day be another one
+		return contract.Waiting, r.queue.gated(imp, r.queue.takesReserve(r.generation))
 	}
 	return "", 0
 }
@@ -191,7 +189,6 @@ func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err
 		return ctx.Err()
 	}
 	r.refusals++
-	r.nextDay = false
 	log := r.log.With("file", imp.File, "etl", imp.ETL, "attempt", imp.Attempt, "error", err)
 	failure, classified := errors.AsType[contract.Failure](err)
 	about, least := "", time.Duration(0)
@@ -200,8 +197,7 @@ func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err
 		log = log.With("reason", failure.Cause())
 	}
 	if classified && failure.NoSlot() {
-		wait, over := r.queue.exhausted(failure.Answered())
-		wait, r.nextDay = max(least, wait, r.backoff(r.batcher.cfg.Retry, r.refusals-1, 0)), over
+		wait := max(least, r.queue.exhausted(failure.Answered()), r.backoff(r.batcher.cfg.Retry, r.refusals-1, 0))
 		log.Warn("trigger import: the table's imports of the day are used up; the file waits", "wait", wait)
 		r.enter(contract.Waiting, *imp)
 		return r.again(ctx, err, wait)
@@ -232,7 +228,7 @@ func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err
 // record commits the execution; an answer that named none waits for the hint
 // that does.
 func (r *importRun) record(ctx, send context.Context, imp *contract.Import, execution string) error {
-	r.refusals, r.nextDay = 0, false
+	r.refusals = 0
 	if execution == "" {
 		r.enter(contract.Naming, *imp)
 		r.log.Warn("import triggered, but the answer names no execution; its end is known by the webhook only", "file", imp.File)
@@ -385,6 +381,7 @@ func (r *importRun) awaitRelease(ctx context.Context, imp *contract.Import, reas
 		return ctx.Err()
 	case <-r.released:
 	}
+	r.waited = true
 	log.Warn("mapping released: its import goes on", "since", time.Now())
 	return nil
 }

@@ -205,7 +205,7 @@ func (s *pipeline) due(st contract.MappingStatus) time.Time {
 	case due.IsZero(): // only when it is full
 		return time.Time{}
 	}
-	wait := s.pacing.Wait(st.Mapping, false)
+	wait := s.pacing.Wait(st.Mapping, nil, false)
 	if slot := time.Now().Add(wait); slot.After(due) { // since then; midnight is not to show as 23:59
 		due = slot
 	}
@@ -357,7 +357,7 @@ func (d importsAPI) rollable(m observe.MappingImports, reserve bool) error {
 		if d.now().pausedFiles(st.Mapping) {
 			return conflict("nothing is sent while %s is paused; feedsink resume --mapping %s lets it go on", st.Mapping, st.Mapping)
 		}
-		wait, further = max(wait, d.now().pacing.Wait(st.Mapping, reserve)), max(further, d.now().pacing.Wait(st.Mapping, true))
+		wait, further = max(wait, d.now().pacing.Wait(st.Mapping, nil, reserve)), max(further, d.now().pacing.Wait(st.Mapping, nil, true))
 	}
 	if m.Import != nil || m.Open == nil && m.Bundle == "" {
 		return nil // it goes next, or there is nothing that could

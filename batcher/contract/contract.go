@@ -269,14 +269,14 @@ func (unsaid) Cause() string       { return "" }
 // bundle's file goes when it has let each of its mappings go.
 // It may be called from several goroutines.
 type Gate interface {
-	// Wait returns how long to wait before asking again, 0 for: go on.
-	// retry tells a further attempt of a sealed file from a new roll.
-	Wait(mapping string, retry bool) time.Duration
+	// Wait returns how long to wait before asking again, 0 for: go on. retry tells a further
+	// attempt of a sealed file from a new roll. One whose intent was committed does not wait
+	// for another slot of the same day; nil: the file is not sealed.
+	Wait(mapping string, imp *Import, retry bool) time.Duration
 	// Refused is told that the service has no import left for the table on the day of at,
-	// by its own clock; zero: it did not say when. It returns how long to wait before the
-	// next try, and whether that day is over here: then the wait is until the service's
-	// next day, and the next try need not ask again.
-	Refused(mapping string, at time.Time) (wait time.Duration, over bool)
+	// by its own clock; zero: it did not say when. It returns how long to wait before Wait is
+	// asked again: where that day is over here, until the service's next day.
+	Refused(mapping string, at time.Time) (wait time.Duration)
 }
 
 // Peer is the other lane: what it has committed, and a call. It reads what that is every few

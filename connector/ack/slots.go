@@ -47,6 +47,37 @@ func (l *Ledger) UseSlots(table string, at []time.Time) {
 	of.Used = used
 }
 
+// Attempts are, by table, the last attempt to send a file and when it took slots.
+type Attempts map[string]attempt
+
+type attempt struct {
+	file   string
+	number int
+	took   []time.Time
+}
+
+// Lacks returns the times on whose days the import's attempt has taken no slot of the table. One
+// that was refused on a day is sent on the next.
+func (a Attempts) Lacks(table string, im Import, at []time.Time) []time.Time {
+	last := a[table]
+	if last.file != im.File || last.number != im.Attempt {
+		return at
+	}
+	return slices.DeleteFunc(slices.Clone(at), func(day time.Time) bool {
+		return slices.ContainsFunc(last.took, func(t time.Time) bool { return slots.SameDay(t, day, day.Location()) })
+	})
+}
+
+// Took notes that the import's attempt has slots of the table on the days of these times.
+func (a Attempts) Took(table string, im Import, at []time.Time) {
+	last := a[table]
+	if last.file != im.File || last.number != im.Attempt {
+		last = attempt{file: im.File, number: im.Attempt}
+	}
+	last.took = append(last.took, a.Lacks(table, im, at)...)
+	a[table] = last
+}
+
 // slotsOf is the account of a table's uses, which may be of none.
 func (l *Ledger) slotsOf(table string) *Slots {
 	i := slices.IndexFunc(l.Slots, func(sl Slots) bool { return sl.Table == table })

@@ -99,6 +99,6 @@ type HeldGate struct {
 }
 
 // Wait implements contract.Gate.
-func (g HeldGate) Wait(mapping string, retry bool) time.Duration {
-	return max(g.Gate.Wait(mapping, retry), g.Known.Held())
+func (g HeldGate) Wait(mapping string, imp *contract.Import, retry bool) time.Duration {
+	return max(g.Gate.Wait(mapping, imp, retry), g.Known.Held())
 }

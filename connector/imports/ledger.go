@@ -33,14 +33,8 @@ func (l Ledger) Commit(ctx context.Context, imp contract.Import, claims []contra
 	case imp.Execution != "":
 		state = ack.Running
 		l.Receipts.running(imp)
-		for _, load := range imp.Loads() {
-			l.Pacer.Answered(load.Mapping)
-		}
 	default:
 		l.Spans.Intended(imp, Claims(claims))
-		for _, load := range imp.Loads() {
-			l.Pacer.Intended(load.Mapping, fmt.Sprint(imp.File, " ", imp.Attempt))
-		}
 	}
 	return l.Source.RecordImport(ctx, entry(imp, state), l.slotPartitions(imp), Claims(claims))
 }

@@ -102,12 +102,12 @@ func TestImportIsNotSentBehindATokenBeforeTheServiceWantsCalls(t *testing.T) {
 // refused is a gate that is open until the service has refused an import for the day.
 type refused bool
 
-func (r *refused) Refused(string, time.Time) (time.Duration, bool) {
+func (r *refused) Refused(string, time.Time) time.Duration {
 	*r = true
-	return 0, false
+	return 0
 }
 
-func (r *refused) Wait(string, bool) time.Duration {
+func (r *refused) Wait(string, *contract.Import, bool) time.Duration {
 	if *r {
 		return 24 * time.Hour
 	}
@@ -118,15 +118,15 @@ func TestNoFileIsSealedBeforeTheServiceWantsRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var known calls.Service
 		gate := HeldGate{new(refused), &known}
-		if got := gate.Wait("customers", false); got != 0 {
+		if got := gate.Wait("customers", nil, false); got != 0 {
 			t.Errorf("nothing is held: got %v, want no wait", got)
 		}
 		known.Heard(throttled{})
-		if got := gate.Wait("customers", false); got != 30*time.Second {
+		if got := gate.Wait("customers", nil, false); got != 30*time.Second {
 			t.Errorf("got %v, want the 30s that the service named", got)
 		}
 		gate.Refused("customers", time.Time{})
-		if got := gate.Wait("customers", true); got != 24*time.Hour {
+		if got := gate.Wait("customers", nil, true); got != 24*time.Hour {
 			t.Errorf("without a slot, too: got %v, want 24h", got)
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/feedsink/feedsink/connector/ack"
@@ -24,7 +23,8 @@ type SlotPartition struct {
 // RecordImport commits a step of an import's life: it replaces the entry in the
 // ledger of each partition whose records the import covers, and returns once
 // the broker has it. An intent takes one of the day's imports of each table that
-// has a home here, noted in the same commit, once for each attempt of a file.
+// has a home here, noted in the same commit, once for each attempt of a file, and so does an
+// execution that the service names on another day: which day it counts is not known.
 // ErrFenced, ErrNoRoom or any other error means that the step is not on record.
 func (s *Source) RecordImport(ctx context.Context, im ack.Import, homes []SlotPartition, claims []*Claim) error {
 	s.commits.Lock() // no other commit finds the step noted for some of the partitions only
@@ -49,7 +49,7 @@ func (s *Source) RecordImport(ctx context.Context, im ack.Import, homes []SlotPa
 		}
 	}
 	for i, home := range homes {
-		if im.State == ack.Intended && !at[i].takeSlot(home, im) {
+		if (im.State == ack.Intended || im.State == ack.Running) && !at[i].takeSlot(home, im) {
 			return ErrFenced
 		}
 	}
@@ -378,6 +378,17 @@ func (s *Source) FillSlots(home, table string, at []time.Time) {
 	}
 }
 
+// HasSlot reports whether an attempt to send a file has a slot of the table on the day of at.
+func (s *Source) HasSlot(home, table, file string, attempt int, at time.Time) bool {
+	p := s.partition(home, 0)
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.attempts.Lacks(table, ack.Import{File: file, Attempt: attempt}, []time.Time{at})) == 0
+}
+
 // takeSlot notes the use of a slot of the table by an attempt to send a file, once on each day.
 func (p *Partition) takeSlot(home SlotPartition, im ack.Import) bool {
 	p.mu.Lock()
@@ -385,23 +396,10 @@ func (p *Partition) takeSlot(home SlotPartition, im ack.Import) bool {
 	if p.state != reading {
 		return false
 	}
-	p.ledger.UseSlots(home.Table, p.uncounted(home, im))
-	for _, at := range home.At {
-		p.counted[home.Table+at.Format(time.DateOnly)] = attempt(im)
-	}
+	p.ledger.UseSlots(home.Table, p.attempts.Lacks(home.Table, im, home.At))
+	p.attempts.Took(home.Table, im, home.At)
 	return true
 }
-
-// uncounted are the times of those days on which the attempt has taken no slot of the table. One
-// that was refused on a day is sent on the next.
-func (p *Partition) uncounted(home SlotPartition, im ack.Import) []time.Time {
-	return slices.DeleteFunc(slices.Clone(home.At), func(at time.Time) bool {
-		return p.counted[home.Table+at.Format(time.DateOnly)] == attempt(im)
-	})
-}
-
-// attempt tells one attempt to send a file from another.
-func attempt(im ack.Import) string { return im.File + " " + strconv.Itoa(im.Attempt) }
 
 // ErrNoRoom says that an import must not begin yet: a partition's ledger would not take
 // its execution.
@@ -419,7 +417,7 @@ func (p *Partition) hasRoom(im ack.Import, homes []SlotPartition, covers bool) e
 	l.Slots, l.Imports = slices.Clone(l.Slots), slices.Collect(maps.Values(imports))
 	for _, home := range homes {
 		if home.Topic == p.Topic && p.ID == 0 {
-			l.UseSlots(home.Table, p.uncounted(home, im))
+			l.UseSlots(home.Table, p.attempts.Lacks(home.Table, im, home.At))
 		}
 	}
 	delete(p.noRoom, im.Table)

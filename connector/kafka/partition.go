@@ -52,13 +52,13 @@ type Partition struct {
 	ledger    ack.Ledger            // topic id, slots, halts and pauses; the rest is made at each commit
 	imports   map[string]ack.Import // by table
 	adopted   []Adopted
-	covered   map[string]int64  // by table: records below are in a file that a former owner sent
-	inError   map[string]int64  // by table: records below that are not confirmed are in error in a former import
-	repeats   map[string]int64  // by table: rows of records below may be in it already, the partition having been set apart
-	counted   map[string]string // by table and day: the attempt that took the last slot
-	noRoom    map[string]bool   // tables of which the ledger does not take the next import
-	gap       ack.Gap           // of what retention has taken before it was confirmed
-	cut       int64             // where the brokers have cut the log: nothing beyond is committed; uncut: they have not
+	covered   map[string]int64 // by table: records below are in a file that a former owner sent
+	inError   map[string]int64 // by table: records below that are not confirmed are in error in a former import
+	repeats   map[string]int64 // by table: rows of records below may be in it already, the partition having been set apart
+	attempts  ack.Attempts
+	noRoom    map[string]bool // tables of which the ledger does not take the next import
+	gap       ack.Gap         // of what retention has taken before it was confirmed
+	cut       int64           // where the brokers have cut the log: nothing beyond is committed; uncut: they have not
 	claims    map[*Claim]struct{}
 	committed commit            // what the broker acknowledged last
 	standing  time.Time         // since when it lags and the committed offset does not move
@@ -85,7 +85,7 @@ func newPartition(topic string, id int32, member string, st state) *Partition {
 	return &Partition{
 		Topic: topic, ID: id, member: member, assignedAt: time.Now(), state: st, limit: ack.MetadataLimit, cut: uncut,
 		imports: map[string]ack.Import{}, covered: map[string]int64{}, inError: map[string]int64{}, repeats: map[string]int64{},
-		counted: map[string]string{}, noRoom: map[string]bool{}, claims: map[*Claim]struct{}{}, halts: map[string]string{},
+		attempts: ack.Attempts{}, noRoom: map[string]bool{}, claims: map[*Claim]struct{}{}, halts: map[string]string{},
 	}
 }
 

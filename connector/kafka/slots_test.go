@@ -71,6 +71,37 @@ func TestTryOfTheNextDayTakesASlotOfThatDay(t *testing.T) {
 	}
 }
 
+// An import that was intended before midnight, and whose execution is named after it, may count
+// on either day.
+func TestImportOverMidnightTakesASlotOfBothDays(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	m := b.join(autoLane(t))
+	b.awaitCommit("a", 0, 0)
+	claims := []*kafka.Claim{m.assignment("a", 0).Claim(0)}
+	evening := time.Date(2026, 11, 20, 23, 59, 0, 0, time.UTC)
+	running := intent(1)
+	running.State, running.Execution = ack.Running, "4711"
+	for _, step := range []struct {
+		im    ack.Import
+		at    time.Time
+		slots int
+	}{
+		{intent(1), evening, 1},
+		{running, evening.Add(2 * time.Minute), 2},
+		{running, evening.Add(3 * time.Minute), 2}, // a commit may be repeated
+	} {
+		of := []kafka.SlotPartition{{Topic: "a", Table: "customers", At: []time.Time{step.at}}}
+		if err := m.RecordImport(t.Context(), step.im, of, claims); err != nil {
+			t.Fatal(err)
+		}
+		b.wantSlots(step.at.String(), step.slots)
+		if !m.HasSlot("a", "customers", intent(1).File, 1, step.at) || m.HasSlot("a", "customers", intent(1).File, 2, step.at) {
+			t.Errorf("at %v: want a slot of the first attempt alone", step.at)
+		}
+	}
+}
+
 // The broker answers REQUEST_TIMED_OUT after it has applied the commit.
 func TestIntentWhoseCommitIsRepeatedTakesOneSlot(t *testing.T) {
 	t.Parallel()

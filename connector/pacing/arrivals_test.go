@@ -203,13 +203,13 @@ func TestScarceImportsGoWhenRowsHaveCome(t *testing.T) {
 
 		// It is half past one on the second day. The last import was at midnight.
 		record.used = []time.Time{time.Now().Truncate(24 * time.Hour)}
-		wait := p.Wait("customers", false)
+		wait := p.Wait("customers", nil, false)
 		if at := time.Now().Add(wait); at.Hour() < 2 || at.Hour() > 4 || at.Hour() == 4 && at.Minute() > 5 {
 			t.Errorf("the next import: got %s, want one while rows come, or as they have come", at.Format("15:04"))
 		}
 		record.used = append(record.used, time.Now().Add(wait))
 		time.Sleep(wait)
-		if at := time.Now().Add(p.Wait("customers", false)); at.Hour() != 4 || at.Minute() > 5 {
+		if at := time.Now().Add(p.Wait("customers", nil, false)); at.Hour() != 4 || at.Minute() > 5 {
 			t.Errorf("the last import: got %s, want 04:00, when all have come", at.Format("15:04"))
 		}
 	})

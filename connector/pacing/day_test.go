@@ -16,6 +16,8 @@ type onRecord struct {
 	ok   bool
 }
 
+func (onRecord) HasSlot(string, string, string, int, time.Time) bool { return false }
+
 func (r onRecord) Slots(string, string) ([]time.Time, bool) { return r.used, r.ok }
 
 func (onRecord) FillSlots(string, string, []time.Time) {}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/connector/clock"
 	"github.com/feedsink/feedsink/connector/observe"
@@ -34,6 +35,8 @@ type Record interface {
 	// Slots are the times of a table's imports recently; ok is false while its
 	// record is another member's.
 	Slots(home, table string) (used []time.Time, ok bool)
+	// HasSlot reports whether an attempt to send a file has a slot on the day of at.
+	HasSlot(home, table, file string, attempt int, at time.Time) bool
 	// FillSlots adds imports of these times, for the next commit.
 	FillSlots(home, table string, at []time.Time)
 }
@@ -50,18 +53,17 @@ type Table struct {
 	learnt     time.Time                      // the day on which that was looked for
 	learnAgain time.Time                      // not before
 
-	sending sync.Mutex
-	attempt string      // that was intended last
-	counted []time.Time // one of each day that it is counted on
+	mu   sync.Mutex
+	full time.Time // a day whose imports are used up, as the service has said last
 }
 
 // askAgain is how soon a table is asked for again whose record is not ours to
 // read yet.
 const askAgain = time.Second
 
-// Wait is how long the mapping's next import has to wait: until each day that it
-// may be has a slot for it.
-func (p *Pacer) Wait(mapping string, retry bool) (wait time.Duration) {
+// Wait is how long the mapping's next import has to wait, or the one that is given: until each
+// day that it may be has a slot for it.
+func (p *Pacer) Wait(mapping string, imp *contract.Import, retry bool) (wait time.Duration) {
 	t := p.tables[mapping]
 	used, ok := p.record.Slots(t.Topic, t.Name)
 	if !ok {
@@ -70,9 +72,25 @@ func (p *Pacer) Wait(mapping string, retry bool) (wait time.Duration) {
 	plan := t.Plan
 	plan.Expected = t.expected.Load()
 	for _, now := range p.clock.Candidates() {
-		wait = max(wait, plan.Wait(now, used, retry))
+		if imp == nil || t.isFull(now) || !p.record.HasSlot(t.Topic, t.Name, imp.File, imp.Attempt, now.In(t.Zone)) {
+			wait = max(wait, plan.Wait(now, used, retry))
+		}
 	}
 	return wait
+}
+
+// isFull reports whether the service has said that the imports of that day are used up: who has
+// a slot of it has none.
+func (t *Table) isFull(day time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.SameDay(t.full, day)
+}
+
+func (t *Table) setFull(day time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.full = day
 }
 
 // Days are the times that it may be, one for each calendar day of the mapping, in its time zone.
@@ -92,59 +110,27 @@ const noSlotWait = 15 * time.Minute
 // by the service's clock; zero: it did not say. Where that clock is behind, the day may be
 // over by ours, whose imports are left then; where it is ahead, tomorrow's are used up. A
 // time that is more than a day off is none of a clock.
-func (p *Pacer) Refused(mapping string, at time.Time) (wait time.Duration, over bool) {
+func (p *Pacer) Refused(mapping string, at time.Time) (wait time.Duration) {
 	t, days := p.tables[mapping], p.Days(mapping)
 	near := func(now time.Time) bool { return at.Sub(now).Abs() < 24*time.Hour }
 	if slices.ContainsFunc(days, near) {
 		_, ends := slots.Day(at, t.Zone)
 		if !slices.ContainsFunc(days, ends.After) {
-			return ends.Sub(at), true
+			return ends.Sub(at)
 		}
 		days = []time.Time{at.In(t.Zone)}
 	}
 	used, ok := p.record.Slots(t.Topic, t.Name)
 	wait = noSlotWait
 	for _, day := range days {
+		t.setFull(day)
 		_, ends := slots.Day(day, t.Zone)
 		wait = min(wait, ends.Sub(day))
 		if ok {
 			p.record.FillSlots(t.Topic, t.Name, slices.Repeat([]time.Time{day}, t.Remaining(day, used)))
 		}
 	}
-	return wait, false
-}
-
-// Intended notes on which days an attempt to send a file is counted: those on which it was
-// intended. It takes its slots once on each.
-func (p *Pacer) Intended(mapping, attempt string) {
-	t := p.tables[mapping]
-	t.sending.Lock()
-	defer t.sending.Unlock()
-	if t.attempt != attempt {
-		t.attempt, t.counted = attempt, nil
-	}
-	t.counted = append(t.counted, p.uncounted(mapping)...)
-}
-
-// uncounted are the days that it may be, without those on which the attempt is counted.
-func (p *Pacer) uncounted(mapping string) []time.Time {
-	t := p.tables[mapping]
-	return slices.DeleteFunc(p.Days(mapping), func(now time.Time) bool {
-		return slices.ContainsFunc(t.counted, func(on time.Time) bool { return t.SameDay(on, now) })
-	})
-}
-
-// Answered notes that the service took the import that was intended last. One that was
-// intended before midnight and answered after it has a slot on record for yesterday; which
-// day the service counts it on is not known, so it takes one of today's as well.
-func (p *Pacer) Answered(mapping string) {
-	t := p.tables[mapping]
-	t.sending.Lock()
-	defer t.sending.Unlock()
-	if days := p.uncounted(mapping); len(days) > 0 {
-		t.counted = append(t.counted, days...)
-		p.record.FillSlots(t.Topic, t.Name, days)
-	}
+	return wait
 }
 
 // Took notes an import that was made by hand.
@@ -187,7 +173,7 @@ func (p *Pacer) Day(mapping string) *observe.DayStatus {
 		}
 		st.Used = append(st.Used, observe.UsedSlots{At: at, Count: 1})
 	}
-	if wait := p.Wait(mapping, false); wait > 0 {
+	if wait := p.Wait(mapping, nil, false); wait > 0 {
 		st.Next = time.Now().Add(wait) // since then; midnight is not to show as 23:59
 	}
 	return st

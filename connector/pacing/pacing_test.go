@@ -6,71 +6,30 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/clock"
 )
 
 // account is a record of slots in memory.
-type account struct{ used []time.Time }
+type account struct {
+	used []time.Time
+	ack.Attempts
+}
+
+func (a *account) HasSlot(_, table, file string, attempt int, at time.Time) bool {
+	return len(a.Lacks(table, ack.Import{File: file, Attempt: attempt}, []time.Time{at})) == 0
+}
 
 func (a *account) Slots(string, string) ([]time.Time, bool) { return a.used, true }
 
 func (a *account) FillSlots(_, _ string, at []time.Time) { a.used = append(a.used, at...) }
 
 func threeADay(a *account) *Pacer {
+	a.Attempts = ack.Attempts{}
 	return New(a, clock.New(nil, nil), map[string]*Table{
 		"customers": {Plan: slots.Plan{PerDay: 3, Zone: time.UTC, Every: time.Hour}, Name: "customers", Topic: "crm"},
-	})
-}
-
-func TestImportOverMidnightTakesASlotOfBothDays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := &account{}
-		p := threeADay(a)
-		time.Sleep(24*time.Hour - time.Second) // the bubble begins at midnight
-		intended(p, a)
-		time.Sleep(2 * time.Second)
-		for range 2 { // a commit may be repeated
-			p.Answered("customers")
-			if left, _ := p.Remaining("customers"); left != 2 {
-				t.Errorf("slots left of the new day: got %d, want 2", left)
-			}
-		}
-		p.Answered("customers")
-		if got := len(a.used); got != 2 {
-			t.Errorf("slots on record: got %d, want 2", got)
-		}
-	})
-}
-
-// intended takes a slot for the first attempt to send a file.
-func intended(p *Pacer, a *account) {
-	p.Intended("customers", "file 1")
-	a.FillSlots("", "", []time.Time{time.Now()})
-}
-
-func TestImportOverMidnightTakesASlotBesideOneByHand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := &account{}
-		p := threeADay(a)
-		time.Sleep(24*time.Hour - time.Second)
-		intended(p, a)
-		time.Sleep(5 * time.Minute)
-		p.Took("customers")
-		intended(p, a) // once more: the service was not available
-		for range 2 {
-			p.Answered("customers")
-			if left, _ := p.Remaining("customers"); left != 1 {
-				t.Errorf("slots left of the new day: got %d, want 1", left)
-			}
-		}
-		p.Intended("customers", "file 2")
-		a.FillSlots("", "", []time.Time{time.Now()})
-		p.Answered("customers")
-		if left, _ := p.Remaining("customers"); left != 0 {
-			t.Errorf("slots left after the next file: got %d, want 0", left)
-		}
 	})
 }
 
@@ -84,16 +43,30 @@ func TestAnImportByHandTakesASlot(t *testing.T) {
 	})
 }
 
-func TestAnswerOnTheSameDayTakesNoFurtherSlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+// The service had no time for a file that has the day's last slot.
+func TestAttemptThatHasASlotWaitsForNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it begins at midnight
 		a := &account{}
 		p := threeADay(a)
-		intended(p, a)
-		time.Sleep(time.Hour)
-		p.Answered("customers")
-		if left, _ := p.Remaining("customers"); left != 2 {
-			t.Errorf("slots left: got %d, want 2", left)
+		first, second := &contract.Import{File: "a.csv.gz", Attempt: 1}, &contract.Import{File: "a.csv.gz", Attempt: 2}
+		a.used = slices.Repeat([]time.Time{time.Now()}, 3)
+		a.Took("customers", ack.Import{File: "a.csv.gz", Attempt: 1}, []time.Time{time.Now()})
+		want := func(when string, imp *contract.Import, want time.Duration) {
+			t.Helper()
+			if got := p.Wait("customers", imp, true); got != want {
+				t.Errorf("%s: got a wait of %v, want %v", when, got, want)
+			}
 		}
+		want("the attempt that took the last slot", first, 0)
+		want("the next one", second, 24*time.Hour)
+		want("another file", nil, 24*time.Hour)
+		time.Sleep(24 * time.Hour)
+		a.used = append(a.used, slices.Repeat([]time.Time{time.Now()}, 3)...)
+		want("the same attempt on the next day, which is used up", first, 24*time.Hour)
+		time.Sleep(24 * time.Hour)
+		a.Took("customers", ack.Import{File: "a.csv.gz", Attempt: 1}, []time.Time{time.Now()})
+		p.Refused("customers", time.Time{})
+		want("after the service's word that the day is used up", first, 24*time.Hour)
 	})
 }
 
@@ -101,11 +74,11 @@ func TestRefusalUsesTheDayUpAndTheNextGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := threeADay(&account{})
 		p.Refused("customers", time.Time{})
-		if got := p.Wait("customers", true); got != 24*time.Hour {
+		if got := p.Wait("customers", nil, true); got != 24*time.Hour {
 			t.Errorf("wait on the day of the refusal: got %v, want 24h, for further tries too", got)
 		}
 		time.Sleep(24 * time.Hour)
-		if got := p.Wait("customers", false); got != 0 {
+		if got := p.Wait("customers", nil, false); got != 0 {
 			t.Errorf("wait on the next day: got %v, want 0", got)
 		}
 	})
@@ -115,23 +88,27 @@ func TestRefusalIsAboutTheDayOfTheServicesClock(t *testing.T) {
 	for name, tc := range map[string]struct {
 		now, at    time.Duration // after a midnight by our clock, and by the service's
 		wait       time.Duration
-		over       bool
 		left, next int // slots of our day, and of the next one
 	}{
-		"its day is ours":                  {12 * time.Hour, 12*time.Hour + time.Minute, 15 * time.Minute, false, 0, 3},
-		"it ends soon":                     {24*time.Hour - time.Minute, 24*time.Hour - time.Minute, time.Minute, false, 0, 3},
-		"a clock behind, amid the day":     {12 * time.Hour, 11 * time.Hour, 15 * time.Minute, false, 0, 3},
-		"a clock behind, over midnight":    {2 * time.Second, -4 * time.Second, 4 * time.Second, true, 3, 3},
-		"a clock days behind":              {12 * time.Hour, -47 * time.Hour, 15 * time.Minute, false, 0, 3},
-		"a clock ahead, over midnight":     {24*time.Hour - time.Minute, 24*time.Hour + time.Minute, 15 * time.Minute, false, 3, 0},
-		"a clock further ahead than a day": {12 * time.Hour, 60 * time.Hour, 15 * time.Minute, false, 0, 3},
+		"its day is ours":                  {12 * time.Hour, 12*time.Hour + time.Minute, 15 * time.Minute, 0, 3},
+		"it ends soon":                     {24*time.Hour - time.Minute, 24*time.Hour - time.Minute, time.Minute, 0, 3},
+		"a clock behind, amid the day":     {12 * time.Hour, 11 * time.Hour, 15 * time.Minute, 0, 3},
+		"a clock behind, over midnight":    {2 * time.Second, -4 * time.Second, 4 * time.Second, 3, 3},
+		"a clock days behind":              {12 * time.Hour, -47 * time.Hour, 15 * time.Minute, 0, 3},
+		"a clock ahead, over midnight":     {24*time.Hour - time.Minute, 24*time.Hour + time.Minute, 15 * time.Minute, 3, 0},
+		"a clock further ahead than a day": {12 * time.Hour, 60 * time.Hour, 15 * time.Minute, 0, 3},
 	} {
 		synctest.Test(t, func(t *testing.T) { // it begins at midnight
-			p, midnight := threeADay(&account{}), time.Now()
+			a, midnight := &account{}, time.Now()
+			p := threeADay(a)
 			time.Sleep(tc.now)
-			wait, over := p.Refused("customers", midnight.Add(tc.at))
-			if wait != tc.wait || over != tc.over {
-				t.Errorf("%s: got wait %v, over %t, want %v, %t", name, wait, over, tc.wait, tc.over)
+			imp := ack.Import{File: "a.csv.gz", Attempt: 1}
+			a.Took("customers", imp, []time.Time{time.Now()})
+			if wait := p.Refused("customers", midnight.Add(tc.at)); wait != tc.wait {
+				t.Errorf("%s: got wait %v, want %v", name, wait, tc.wait)
+			}
+			if goesOn := p.Wait("customers", &contract.Import{File: imp.File, Attempt: 1}, true) == 0; goesOn != (tc.left > 0) {
+				t.Errorf("%s: the attempt that has a slot of today goes on: got %t, want %t", name, goesOn, tc.left > 0)
 			}
 			left, _ := p.Remaining("customers")
 			time.Sleep(24 * time.Hour)
@@ -146,6 +123,8 @@ func TestRefusalIsAboutTheDayOfTheServicesClock(t *testing.T) {
 type ledger struct{ ack.Ledger }
 
 func (l *ledger) Slots(_, table string) ([]time.Time, bool) { return l.UsedSlots(table), true }
+
+func (*ledger) HasSlot(string, string, string, int, time.Time) bool { return false }
 
 func (l *ledger) FillSlots(_, table string, at []time.Time) { l.UseSlots(table, at) }
 
@@ -187,7 +166,7 @@ func movable() (*Pacer, *account, *machine) {
 // use has the table make the imports that it may, a second apart, and counts them
 // on the day that it really is.
 func use(p *Pacer, days map[int]int) {
-	for p.Wait("customers", true) == 0 {
+	for p.Wait("customers", nil, true) == 0 {
 		p.Took("customers")
 		days[time.Now().UTC().YearDay()]++
 		time.Sleep(time.Second)

@@ -29,7 +29,7 @@ func fileWaitsForASlot(t *testing.T) {
 		"one that is not":                 {contract.MappingStatus{}, 0, 7 * time.Hour, 0},
 		"one of a mapping that is halted": {contract.MappingStatus{Halted: "FAILED", Import: on(contract.Waiting)}, time.Hour, 7 * time.Hour, 0},
 	} {
-		got := waits.ForSlot(c.st, func(_ string, further bool) time.Duration {
+		got := waits.ForSlot(c.st, func(_ string, _ *contract.Import, further bool) time.Duration {
 			if further {
 				return c.further
 			}

@@ -11,7 +11,7 @@ import (
 // Spool is the wait for room in a spool that is full: for an import that is on its way, or for the file
 // that goes next once its table has a slot. paused reports whether a person has paused a mapping's
 // files; slot is how long its next import has to wait.
-func Spool(bytes, limit int64, files []contract.MappingStatus, paused func(mapping string) bool, slot func(mapping string, further bool) time.Duration) observe.Wait {
+func Spool(bytes, limit int64, files []contract.MappingStatus, paused func(mapping string) bool, slot func(mapping string, imp *contract.Import, further bool) time.Duration) observe.Wait {
 	w := observe.Wait{Cause: SpoolFull, Why: fmt.Sprintf("the spool takes %d bytes of spool.maxBytes %d; partitions are read again once an import has made room", bytes, limit)}
 	next, wait := "", time.Duration(0)
 	for _, st := range files {
@@ -24,7 +24,7 @@ func Spool(bytes, limit int64, files []contract.MappingStatus, paused func(mappi
 		if st.Bytes == 0 || paused(st.Mapping) {
 			continue
 		}
-		if needs := slot(st.Mapping, false); next == "" || needs < wait {
+		if needs := slot(st.Mapping, nil, false); next == "" || needs < wait {
 			next, wait = st.Mapping, needs
 		}
 	}

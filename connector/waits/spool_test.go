@@ -29,7 +29,7 @@ func TestFullSpoolSaysWhatMakesRoom(t *testing.T) {
 		"one that is paused": {files: []contract.MappingStatus{open("a"), open("b")}, paused: "b", slots: map[string]time.Duration{"a": 2 * time.Hour}, why: "feedsink imports roll --mapping a --reserve sends it now", until: 2 * time.Hour},
 		"none can go":        {files: []contract.MappingStatus{halted, on(contract.Waiting), {Mapping: "c"}}, why: "whether files are kept in spool.dir"},
 	} {
-		w := waits.Spool(12, 10, c.files, func(m string) bool { return m == c.paused }, func(m string, _ bool) time.Duration { return c.slots[m] })
+		w := waits.Spool(12, 10, c.files, func(m string) bool { return m == c.paused }, func(m string, _ *contract.Import, _ bool) time.Duration { return c.slots[m] })
 		if w.Cause != waits.SpoolFull || !strings.HasSuffix(w.Why, c.why) {
 			t.Errorf("%s: got %s, %q, want it to end with %q", name, w.Cause, w.Why, c.why)
 		}
