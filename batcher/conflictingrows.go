@@ -40,10 +40,10 @@ func (r *importRun) readToEnds(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s := reconciliation{run: r, member: m, known: r.known[i]}
-		s.setReconciling(true) // it is read on although there is no room
+		known := r.known[i]
+		r.queue.locked(func() { known.reading = ends })
 		err = readTo(ctx, ends, func(string) {}, func(Partition) bool { return false })
-		s.setReconciling(false)
+		r.queue.locked(func() { known.reading = nil })
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,8 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 type partition struct {
 	dead    atomic.Bool
-	written time.Time // its records; zero: it is not known
+	read    atomic.Int64 // offset after the last record that was read
+	written time.Time    // its records; zero: it is not known
 }
 
 type claim struct {
@@ -33,7 +34,7 @@ type claim struct {
 	closed   int // how often
 }
 
-func (p *partition) Read() int64    { return 0 }
+func (p *partition) Read() int64    { return p.read.Load() }
 func (p *partition) String() string { return "crm[0]" }
 func (p *partition) Halted() string { return "" }
 func (p *partition) Waits() string  { return "" }

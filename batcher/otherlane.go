@@ -29,8 +29,9 @@ type dualLane struct {
 	suspect map[Partition]int64
 	// ends are where the logs ended after everything sent had landed; nil: not
 	// reconciling.
-	ends        map[Partition]int64
-	reconciling bool
+	ends map[Partition]int64
+	// reading is to where the logs are read although there is no room; nil: no further.
+	reading map[Partition]int64
 	// halted is since when partitions are seen to be halted in either lane; it is the
 	// import run's own.
 	halted map[Partition]time.Time
@@ -196,6 +197,16 @@ func (q *tableQueue) confirmed(at reconcile.At) bool {
 	return ok && q.batcher.cfg.Peer.Confirmed(p, at.Offset)
 }
 
+// reads reports whether a log is read although there is no room.
+func (d *dualLane) reads() bool {
+	for p, end := range d.reading {
+		if p.Read() < end {
+			return true
+		}
+	}
+	return false
+}
+
 // Ready reports whether there is room for more rows: in the spool, and for keys
 // that both lanes write. A spool that is found full makes room. An import that is being reconciled reads on all the same:
 // only that ends it.
@@ -207,7 +218,7 @@ func (b *Batcher) Ready() bool {
 	var bytes int64
 	for _, m := range b.byName {
 		m.queue.mu.Lock()
-		reads := m.dualLane.reconciling || len(m.dualLane.suspect) > 0
+		reads := m.dualLane.reads() || len(m.dualLane.suspect) > 0
 		n := m.dualLane.keys.Len()
 		bytes += m.dualLane.keys.Bytes()
 		m.queue.mu.Unlock()

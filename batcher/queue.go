@@ -280,6 +280,13 @@ func (q *tableQueue) cutOff(r *importRun) {
 	}
 }
 
+// locked does something with the queue locked.
+func (q *tableQueue) locked(do func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	do()
+}
+
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -121,15 +121,19 @@ func (r *importRun) recordReconciling(send context.Context, imp contract.Import)
 }
 
 func (rec *reconciliation) untilReconciled(ctx, send context.Context) error {
-	rec.setReconciling(true)
-	defer rec.setReconciling(false)
+	defer rec.run.queue.locked(func() { rec.known.ends, rec.known.reading = nil, nil })
 	defer rec.waitFor("")
 	rec.leaveOut()
+	var ends map[Partition]int64
+	reads := true // while the other lane alone can go on, what it writes lands later: nothing more is read for it
 	for looks := 0; ; looks++ {
-		ends, err := rec.readOn(ctx)
-		if err != nil {
-			return err
+		if reads {
+			var err error
+			if ends, err = rec.readOn(ctx); err != nil {
+				return err
+			}
 		}
+		reads = true
 		if err := rec.run.look(ctx); err != nil {
 			return err
 		}
@@ -140,7 +144,7 @@ func (rec *reconciliation) untilReconciled(ctx, send context.Context) error {
 		rec.member.letGo()
 		rec.run.queue.mu.Unlock()
 		if reconciled {
-			if reconciled, err = rec.noteUnread(ctx, send); reconciled || err != nil {
+			if reconciled, err := rec.noteUnread(ctx, send); reconciled || err != nil {
 				return err
 			}
 			continue
@@ -151,9 +155,7 @@ func (rec *reconciliation) untilReconciled(ctx, send context.Context) error {
 			if p, ok := at.Partition.(Partition); ok && rec.setApart(p, ends) {
 				continue
 			}
-			if looks%bringBackEvery == bringBackEvery-1 {
-				rec.bringBack(ctx)
-			}
+			reads = looks%bringBackEvery == bringBackEvery-1 && rec.bringBack(ctx)
 			if err := retry.Sleep(ctx, reconcileEvery); err != nil {
 				return err
 			}
@@ -168,21 +170,15 @@ func (rec *reconciliation) untilReconciled(ctx, send context.Context) error {
 	}
 }
 
-func (rec *reconciliation) setReconciling(on bool) {
-	rec.run.queue.mu.Lock()
-	defer rec.run.queue.mu.Unlock()
-	rec.known.reconciling, rec.known.ends = on, nil
-}
-
 // readOn waits until the log was read to its end as of now.
 func (rec *reconciliation) readOn(ctx context.Context) (ends map[Partition]int64, err error) {
 	if ends, err = rec.run.ends(ctx, rec.member); err != nil {
 		return nil, err
 	}
-	rec.run.queue.mu.Lock()
-	rec.known.ends = ends
-	rec.known.keys.Noted()
-	rec.run.queue.mu.Unlock()
+	rec.run.queue.locked(func() {
+		rec.known.ends, rec.known.reading = ends, ends
+		rec.known.keys.Noted()
+	})
 	rec.unread = map[Partition]int64{}
 	return ends, readTo(ctx, ends, rec.waitFor, func(p Partition) bool { return rec.leaveUnread(p, ends) || rec.setApart(p, ends) })
 }
@@ -210,15 +206,16 @@ func readTo(ctx context.Context, ends map[Partition]int64, on func(what string),
 	return nil
 }
 
-// bringBack sends keys that wait for patches, which may wait for the keys' rows. How that ends is
-// seen when the keys' newest states are sent.
-func (rec *reconciliation) bringBack(ctx context.Context) {
+// bringBack sends keys that wait for patches, which may wait for the keys' rows, and reports
+// whether there are any. How that ends is seen when the keys' newest states are sent.
+func (rec *reconciliation) bringBack(ctx context.Context) bool {
 	rec.run.queue.mu.Lock()
 	all := rec.known.keys.BringBack(rec.run.queue.confirmed)
 	rec.run.queue.mu.Unlock()
 	reconcile.AtOnce(all, reconcilers, func(n reconcile.Newest) {
 		_, _ = rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, n.Writes)
 	})
+	return len(all) > 0
 }
 
 // sendOne sends a key's newest state by calls. What calls cannot say becomes a

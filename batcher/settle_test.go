@@ -219,3 +219,50 @@ func TestKeysAreLetGoOfAsThePeerSees(t *testing.T) {
 		}
 	})
 }
+
+// growing is a log that goes on.
+type growing struct {
+	noCalls
+	p   Partition
+	end atomic.Int64
+}
+
+func (g *growing) Ends(context.Context, string) (map[Partition]int64, error) {
+	return map[Partition]int64{g.p: g.end.Load()}, nil
+}
+
+// TestWaitingForTheOtherLaneReadsOnOnce: what comes meanwhile needs no looking at, and may be more
+// than there is room for.
+func TestWaitingForTheOtherLaneReadsOnOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := testMapping()
+		m.DualLane, m.Roll.Age = true, time.Minute
+		w := newWorld(t)
+		peer := &growing{p: w.p}
+		peer.end.Store(102)
+		w.open(Config{Peer: peer, MaxFollowed: 1}, m)
+		w.run()
+		w.other(write(schemas.Upsert, "1"), 99)
+		w.append(write(schemas.Delete, "1"))
+		time.Sleep(time.Hour)
+		w.lastSaid("settle")
+		if !w.b.Ready() {
+			t.Error("before the log was read to its end: got no room, want that it is read on")
+		}
+		w.p.read.Store(102)
+		time.Sleep(time.Minute)
+		if w.b.Ready() {
+			t.Error("while the other lane's write is awaited: got ready, want no room for more")
+		}
+		peer.end.Store(200)
+		time.Sleep(time.Hour)
+		if w.b.Ready() {
+			t.Error("as the log goes on: got ready, want no room for more")
+		}
+		peer.confirmed.Store(100)
+		time.Sleep(time.Minute)
+		w.p.read.Store(200)
+		time.Sleep(time.Minute)
+		w.lastSaid("confirm")
+	})
+}
