@@ -260,7 +260,7 @@ func (r *importRun) errorsLife(ctx, send context.Context, imp contract.Import) e
 		return err
 	}
 	imp.Rows = max(results.Read, results.InError, 0)
-	if results.Status == contract.Finished && results.InError != 0 {
+	if results.Status == contract.Finished && results.RowsInError(imp.Rows) != 0 {
 		err = r.reject(ctx, &imp, results)
 	} else {
 		err = r.rejectAll(ctx, imp)

@@ -177,8 +177,11 @@ func (e *rowErrors) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if lack != "" && !e.released && !e.imp.OnlyErrors {
-		return &rejects.Unnamed{Why: lack, Final: last}
+	if lack != "" && last && e.imp.OnlyErrors {
+		return e.run.rejectAll(ctx, *e.imp)
+	}
+	if lack != "" && !e.released {
+		return &rejects.Unnamed{Why: lack, Final: last, OnlyErrors: e.imp.OnlyErrors}
 	}
 	e.run.enter(contract.DeadLettering, *e.imp)
 	if err := e.run.readLog(ctx); err != nil {
@@ -208,6 +211,9 @@ func (e *rowErrors) deadLetter(ctx context.Context, rr *rejects.Rows, outputs *s
 		return err
 	}
 	if e.imp.OnlyErrors {
+		if !rr.Found() { // the output files are others than those that a former owner had
+			return e.run.rejectAll(ctx, *e.imp)
+		}
 		return nil
 	}
 	lacking := max(e.inError-rr.Named, 0)
@@ -411,8 +417,12 @@ func (e *rowErrors) Post(ctx context.Context, rows []contract.UnmatchedRow) erro
 	return err
 }
 
-// Hold implements rejects.Source: it takes rows of conflicting keys.
+// Hold implements rejects.Source: it takes rows of conflicting keys, unless nothing is decided
+// any more of the import.
 func (e *rowErrors) Hold(of []int, key, reason string) (held, before bool) {
+	if e.imp.OnlyErrors {
+		return false, false
+	}
 	r, loads := e.run, e.imp.Loads()
 	r.queue.mu.Lock()
 	defer r.queue.mu.Unlock()

@@ -115,6 +115,11 @@ func (rr *Rows) CountFound(ctx context.Context, outputs rowerror.File) (counts [
 	return rr.byMember, err
 }
 
+// Found reports whether Read has found a record behind any of the rows.
+func (rr *Rows) Found() bool {
+	return slices.ContainsFunc(rr.byMember, func(rows int64) bool { return rows > 0 })
+}
+
 // Unreadable reports whether an error is of what the output files say, and not of
 // the disk that they are read from.
 func Unreadable(err error) bool {

@@ -22,6 +22,8 @@ type Unnamed struct {
 	Do    string // what a person does about it; "": see that there are output files
 	After time.Duration
 
+	OnlyErrors bool // of the import only records in error are left: the mapping does not halt for them
+
 	unread bool
 }
 
@@ -33,7 +35,11 @@ func (u *Unnamed) Wait(until time.Time) contract.PublicError {
 	if u.unread {
 		what = u.Why
 	}
-	return contract.PublicError(fmt.Sprintf("%s; it is asked again until %s, and then the mapping halts", what, until.UTC().Format(time.RFC3339)))
+	then := "the mapping halts"
+	if u.OnlyErrors {
+		then = "all records that waited become dead letters"
+	}
+	return contract.PublicError(fmt.Sprintf("%s; it is asked again until %s, and then %s", what, until.UTC().Format(time.RFC3339), then))
 }
 
 // Reason is why the mapping halts, and what its release does. asked: again, for Patience.
