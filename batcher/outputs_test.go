@@ -81,6 +81,9 @@ func TestMappingHaltsWhileRowsInErrorAreNotNamed(t *testing.T) {
 		{"empty output files", 1, nil, "-", "1 row in error"},
 		{"a header alone", 1, nil, "k,error\n", "name 0 of the 1 row in error"},
 		{"fewer rows than were counted", 3, nil, "k,error\n1,bad\n", "name 1 of the 3 rows in error"},
+		{"JSON", 1, nil, "{\n  \"error\": \"not ready\",\n  \"code\": 7\n}\n", "cannot be read"},
+		{"lines of text", 1, nil, "Sorry\nThere are no files.\nTry again.\n", "name 0 of the 1 row in error by a key"},
+		{"lines of text beside rows", 2, nil, "k,error\n1,bad\n,\n,\n", "name 1 of the 2 rows in error by a key"},
 		{"no CSV", 1, nil, "PK\x03\x04", "cannot be read"},
 		{"larger than they may be", 1, nil, "k,error\n1," + strings.Repeat("x", 2<<20), "spool.maxBytes"},
 	} {

@@ -130,14 +130,16 @@ func Unreadable(err error) bool {
 // Lack is what the output files lack of the rows in error, of which the service counts inError, -1 if
 // it does not say how many; "": they name all of them.
 func (rr *Rows) Lack(ctx context.Context, outputs *spool.OutputFiles, inError int64) (why string, err error) {
-	named, err := rr.count(ctx, outputs)
+	n, err := rr.count(ctx, outputs)
 	switch {
 	case err != nil && Unreadable(err):
 		why = err.Error()
 	case err != nil:
 		return "", err
-	case named < inError:
-		why = fmt.Sprintf("the output files name %d of the %s in error", named, counted(inError))
+	case n.rows < inError:
+		why = fmt.Sprintf("the output files name %d of the %s in error", n.rows, counted(inError))
+	case rr.Bundle == "" && n.exact && n.withKey < inError && n.rows-n.harmless > inError:
+		why = fmt.Sprintf("the output files name %d of the %s in error by a key, and have more lines without one than there are others", n.withKey, counted(inError))
 	case inError < 0 && outputs.Size() == 0:
 		why = "there is nothing in the output files"
 	}
@@ -152,12 +154,21 @@ func counted(rows int64) string {
 	return fmt.Sprintf("%d rows", rows)
 }
 
+// named are rows in error that the output files name.
+type named struct {
+	rows     int64
+	withKey  int64 // of these
+	harmless int64 // of these
+	exact    bool  // no row is counted twice
+}
+
 // count is how many rows in error the output files name, lines of one key that
 // follow each other counted once.
-func (rr *Rows) count(ctx context.Context, outputs rowerror.File) (rows int64, err error) {
+func (rr *Rows) count(ctx context.Context, outputs rowerror.File) (n named, err error) {
 	seen := map[uint64]bool{} // of member and key
+	n.exact = true
 	err = rowerror.Read(outputs, rr.formats, func(r rowerror.Row) error {
-		if rows%1000 == 0 && ctx.Err() != nil {
+		if n.rows%1000 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		key := xxhash.Sum64String(r.Key) + uint64(r.Of[0])
@@ -166,12 +177,19 @@ func (rr *Rows) count(ctx context.Context, outputs rowerror.File) (rows int64, e
 		}
 		if len(seen) >= rr.AtOnce {
 			clear(seen)
+			n.exact = false
 		}
 		seen[key] = true
-		rows++
+		n.rows++
+		if r.Key != "" {
+			n.withKey++
+		}
+		if r.Harmless(rr.Op) {
+			n.harmless++
+		}
 		return nil
 	})
-	return rows, err
+	return n, err
 }
 
 // CountDead counts, by member, the rows in error of which dead letters follow, as the

@@ -20,6 +20,7 @@ type reading struct {
 	each    func(Row) (drop bool, err error)
 	line    func([]byte) // instead of each: no form of the files is known
 	dropped int64
+	found   bool // a file with a header
 }
 
 // file reads output files, and copies them to out but for the rows that are dropped; with
@@ -40,10 +41,16 @@ func (r *reading) archive(archive *zip.Reader, out io.Writer) error {
 	if out != nil {
 		packed = zip.NewWriter(out)
 	}
+	var noRows error // what is no file of rows may be beside one
 	for _, entry := range archive.File {
-		if err := r.entry(entry, packed); err != nil {
+		if err := r.entry(entry, packed); errors.Is(err, errNoRows) {
+			noRows = err
+		} else if err != nil {
 			return err
 		}
+	}
+	if noRows != nil && !r.found {
+		return noRows
 	}
 	if packed == nil {
 		return nil
@@ -51,9 +58,9 @@ func (r *reading) archive(archive *zip.Reader, out io.Writer) error {
 	return packed.Close()
 }
 
-// noRows matches files of a ZIP that are beside those of rows: hidden ones, those that macOS
+// explains matches files of a ZIP that are beside those of rows: hidden ones, those that macOS
 // adds, and explanations. Who looks for a customer's rows reads them, too.
-var noRows = regexp.MustCompile(`(?i)(^|[/\\])(\.[^./\\]|__MACOSX[/\\]|readme)`)
+var explains = regexp.MustCompile(`(?i)(^|[/\\])(\.[^./\\]|__MACOSX[/\\]|readme)`)
 
 // entry copies one file of a ZIP; packed is nil where nothing is written.
 func (r *reading) entry(entry *zip.File, packed *zip.Writer) error {
@@ -64,7 +71,7 @@ func (r *reading) entry(entry *zip.File, packed *zip.Writer) error {
 			return err
 		}
 	}
-	if entry.FileInfo().IsDir() || r.errors && noRows.MatchString(entry.Name) {
+	if entry.FileInfo().IsDir() || r.errors && explains.MatchString(entry.Name) {
 		return nil
 	}
 	in, err := entry.Open()
@@ -107,9 +114,13 @@ func (r *reading) plain(name string, in *bufio.Reader, out io.Writer) error {
 	}
 	csv := newReader(in, f)
 	csv.keep = out != nil
+	document := r.errors && isDocument(csv.in)
 	header, err := csv.header(f.Key)
 	if errors.Is(err, io.EOF) {
 		return nil
+	}
+	if document && (err != nil || column(header, f.Key) < 0) {
+		err = errNoRows
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
@@ -119,6 +130,7 @@ func (r *reading) plain(name string, in *bufio.Reader, out io.Writer) error {
 		encoded = transform.NewWriter(out, f.Encoding.NewEncoder())
 		out = encoded
 	}
+	r.found = true
 	l := f.layout(name, header)
 	for cells := header; ; {
 		if cells != nil && out != nil {
@@ -154,6 +166,16 @@ func (r *reading) plain(name string, in *bufio.Reader, out io.Writer) error {
 		return nil
 	}
 	return encoded.Close()
+}
+
+// errNoRows is what a gateway, or the service, says in the place of rows.
+var errNoRows = errors.New("they are JSON, HTML or XML where rows were expected")
+
+// isDocument reports whether a file begins as JSON, HTML or XML does.
+func isDocument(in *bufio.Reader) bool {
+	first, _ := in.Peek(headLength) // what keeps it from being read shows when it is
+	first = bytes.TrimSpace(first)
+	return len(first) > 0 && bytes.IndexByte([]byte("{[<"), first[0]) >= 0
 }
 
 func (r *reading) lines(in io.Reader) error {

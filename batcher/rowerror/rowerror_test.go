@@ -78,6 +78,8 @@ func TestRowsInErrorAreToldInEveryShape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	bracketed := customers
+	bracketed.Key = "[id]"
 	for _, tc := range []struct {
 		name    string
 		format  Format
@@ -97,6 +99,11 @@ func TestRowsInErrorAreToldInEveryShape(t *testing.T) {
 			zipped(t, "./out/err.csv", "customerNumber,error\nC1,bad\n", "__MACOSX/out/._err.csv", "\x00\x05\njunk\n", "out/.hidden.csv", "a\nb\n", "README.txt", "see err.csv\nsecond line\n"),
 			[]string{"C1: bad"},
 		},
+		{
+			"a document beside a file of rows", customers,
+			zipped(t, "summary.json", "{\n\"inError\": 1\n}\n", "err.csv", "customerNumber,error\nC1,bad\n", "page.html", " \n<html>\n<p>bad</p>\n"), []string{"C1: bad"},
+		},
+		{"a key column in brackets", bracketed, []byte("[id],error\nC1,bad\n"), []string{"C1: bad"}},
 		{"another separator", customers, []byte("customerNumber;name;error\nC1;a,b;bad\n"), []string{"C1: bad"}},
 		{"reason first", customers, []byte("lineNumber,reason,customerNumber,name\n2,bad,C1,Ada\n"), []string{"C1: bad"}},
 		{"code and message", customers, []byte("customerNumber,ERROR_CODE,ERROR_MESSAGE\nC1,TOO_LONG,longer\n"), []string{"C1: TOO_LONG: longer"}},
@@ -179,6 +186,11 @@ func TestWhatIsNoFileOfRowsIsUnreadable(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"cut GZIP":          cut[:len(cut)/2],
 		"cut ZIP":           zipped(t, "x.csv", "a,b\n")[:20],
+		"JSON":              []byte("{\n  \"error\": \"late\",\n  \"code\": 7\n}\n"),
+		"a list in JSON":    []byte("\ufeff\n [\n1,\n2\n]\n"),
+		"HTML":              []byte("<html>\n<p>Sorry</p>\n</html>\n"),
+		"XML in GZIP":       gzipped(t, "<?xml version=\"1.0\"?>\n<error>\n</error>\n"),
+		"JSON in a ZIP":     zipped(t, "x.csv", "", "summary.json", "{\n\"inError\": 1\n}\n"),
 		"no end of a value": []byte("customerNumber,error\n\"" + strings.Repeat("x", maxRecord+1)),
 	} {
 		if _, err := read(t, customers, content); !errors.Is(err, ErrUnreadable) {

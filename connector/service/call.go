@@ -274,8 +274,14 @@ func (c *call) read(ctx context.Context, w *watchdog, response *http.Response, s
 	got := answer{status: response.StatusCode, header: response.Header}
 	if c.into != nil {
 		body := bufio.NewReaderSize(response.Body, chunk)
-		if head := headOf(body, w); isPage(response.Header, head) {
+		head := headOf(body, w)
+		if isPage(response.Header, head) {
 			return got, c.refused(w, response, head, secrets)
+		}
+		if got.status != http.StatusOK && got.status != http.StatusNoContent {
+			e := c.refused(w, response, head, secrets)
+			e.text = "output files come with 200 alone"
+			return got, e
 		}
 		var local, err error
 		got.written, local, err = stream(c.into, body, w)

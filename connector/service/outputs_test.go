@@ -82,3 +82,24 @@ func TestOutputFilesThatCannotBeSavedAreNotTheServices(t *testing.T) {
 		t.Errorf("a folder of that name: got %v, want an error of the renaming", err)
 	}
 }
+
+// TestOutputFilesComeWithAnAnswerThatHasThem: what else a 2xx says may be a word about files that are
+// not there yet, or a part of them.
+func TestOutputFilesComeWithAnAnswerThatHasThem(t *testing.T) {
+	for status, want := range map[int]bool{200: true, 201: false, 202: false, 203: false, 204: true, 206: false, 207: false} {
+		s := &service{calls: func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			if status != http.StatusNoContent {
+				_, _ = io.WriteString(w, "The files are\nbeing made.\n")
+			}
+		}}
+		var got bytes.Buffer
+		_, err := s.start(t).OutputFiles(t.Context(), "9", &got)
+		if (err == nil) != want {
+			t.Errorf("%d: got %v, want files: %v", status, err, want)
+		}
+		if err != nil && (!errorOf(t, err).Transient() || got.Len() > 0 || strings.Contains(err.Error(), "being made")) {
+			t.Errorf("%d: got %v and %d bytes, want a passing error without the answer's words, and no file", status, err, got.Len())
+		}
+	}
+}
