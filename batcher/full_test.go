@@ -221,6 +221,29 @@ func TestImportThatFailedAsTooLargeIsHalved(t *testing.T) {
 	})
 }
 
+// TestFileThatAGatewayRefusesAsTooLargeIsHalved: who says so may pass, but the same file is never
+// taken. A single row is not divided: the mapping halts.
+func TestFileThatAGatewayRefusesAsTooLargeIsHalved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.triggers <- &refusal{transient: true, tooLarge: true}
+		w.triggers <- &refusal{transient: true, tooLarge: true}
+		m := testMapping()
+		m.Roll.Rows = 3
+		w.start(m)
+		w.append(customersFrom(0, 3)...)
+		time.Sleep(time.Minute)
+		w.lastSaid(`start over at 1/1 attempt 1 ""`)
+		lose(w.b, "customers")
+		synctest.Wait()
+		w.append(customersFrom(0, 1)...)
+		time.Sleep(2 * time.Hour)
+		if reason, halted := w.b.Halted("customers"); !halted || !strings.Contains(reason, "service said no") {
+			t.Errorf("one row: got halted %v, %q, want the mapping halted", halted, reason)
+		}
+	})
+}
+
 // TestAdoptedImportThatFailedAsTooLargeIsHalved: how many rows it has is known once it is
 // built again. It is not sent whole once more.
 func TestAdoptedImportThatFailedAsTooLargeIsHalved(t *testing.T) {

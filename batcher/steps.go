@@ -205,7 +205,7 @@ func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err
 	if classified && failure.TooLarge() && r.queue.halves(imp) {
 		return r.halve(ctx, send, *imp, err.Error()+about)
 	}
-	if classified && !failure.Transient() {
+	if classified && (!failure.Transient() || failure.TooLarge()) {
 		// A restart is no reason to try again, which would take another slot.
 		imp.Refused = true
 		if err := r.commit(ctx, "refuse", *imp, r.batcher.ledger.Commit); err != nil {

@@ -236,7 +236,7 @@ type Failure interface {
 	Unknown() bool             // the request may have been carried out all the same
 	NoSlot() bool              // the table's imports of the day are used up
 	Answered() time.Time       // by the service's clock; zero: it did not say
-	TooLarge() bool            // the file is larger than the service takes
+	TooLarge() bool            // the file is larger than the service takes, or a gateway before it: the same one is never taken
 	Reason() string            // the service's words, which Error leaves out: they may quote customers' values
 	Cause() string             // what of them may be said anywhere; "" if nothing
 }

@@ -98,11 +98,11 @@ func (e *Error) NoSlot() bool { return e.kind == NoSlot }
 // imports are used up goes by its clock.
 func (e *Error) Answered() time.Time { return e.at }
 
-// TooLarge reports whether the file is larger than the service takes (operations 8 and
-// 10): 413, or a refusal that says so.
+// TooLarge reports whether the file is larger than the service takes, or a gateway before it
+// (operations 8 and 10): 413, or a refusal of the service that says so.
 func (e *Error) TooLarge() bool {
-	return e.kind == Rejected && (e.op == opTrigger || e.op == opOneShot) &&
-		(e.status == http.StatusRequestEntityTooLarge || oversize.MatchString(spaced(e.reason)))
+	return e.op.uploads() &&
+		(e.status == http.StatusRequestEntityTooLarge || e.kind == Rejected && oversize.MatchString(spaced(e.reason)))
 }
 
 // Overload reports whether the service had too much to do: 408, 429, 503, 504,
@@ -200,7 +200,7 @@ func refusal(op operation, status int, header http.Header, body []byte, zone *ti
 	e.after = min(after, maxRetryAfter)
 	strange := foreign(op, status, header, body)
 	e.kind = kindOf(op, status, strange)
-	if (op == opOneShot || op == opTrigger) && !strange && noSlot(status, e.reason, now, after, zone) {
+	if op.uploads() && !strange && noSlot(status, e.reason, now, after, zone) {
 		e.kind = NoSlot
 	}
 	// What was refused was not applied; a 5xx promises nothing, nor does an answer
@@ -208,7 +208,11 @@ func refusal(op operation, status int, header http.Header, body []byte, zone *ti
 	e.unknown = (status < 300 || status >= 500 || status == clientClosed) && e.kind != NoSlot && !op.reads()
 	e.text = advice(op, status)
 	if strange {
-		e.text = notTheServices(op, isPage(header, body))
+		who := notTheServices(op, isPage(header, body))
+		if e.TooLarge() {
+			who = e.text + " (" + who + ")"
+		}
+		e.text = who
 	}
 	return e
 }
@@ -226,6 +230,10 @@ func advice(op operation, status int) string {
 		return "a fresh token was refused too; check that the token and the service belong together"
 	case op == opTrigger && status == http.StatusNotFound:
 		return "there is no such ETL; correct its id in the mapping's imports, or service.entity"
+	case op == opTrigger && status == http.StatusRequestEntityTooLarge:
+		return "the file is larger than the service takes, or a gateway or proxy before it; set imports.maxFile to what they take"
+	case op == opOneShot && status == http.StatusRequestEntityTooLarge:
+		return "the file is larger than the service takes, or a gateway or proxy before it; divide it"
 	case status == http.StatusForbidden:
 		return "the API key lacks the access right for this operation"
 	}

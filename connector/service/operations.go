@@ -63,6 +63,9 @@ var interfaceHas = [...]struct {
 	opToken:         {"access token", http.MethodGet, "/auth/token", nil},
 }
 
+// uploads reports whether the operation begins an import, whose file it may bring.
+func (o operation) uploads() bool { return o == opOneShot || o == opTrigger }
+
 // String is the operation in words, as errors begin with it.
 func (o operation) String() string { return interfaceHas[o].name }
 

@@ -1,6 +1,10 @@
 package service
 
-import "testing"
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
 
 func TestFileThatIsTooLargeIsToldByTheReason(t *testing.T) {
 	for words, want := range map[string]bool{
@@ -41,11 +45,28 @@ func TestFileThatIsTooLargeIsToldByTheReason(t *testing.T) {
 		{Error{op: opTrigger, kind: Rejected, status: 413}, true},
 		{Error{op: opTrigger, kind: Rejected, status: 400, reason: "file too large"}, true},
 		{Error{op: opTrigger, kind: Rejected, status: 400, reason: "invalid file format"}, false},
-		{Error{op: opTrigger, kind: Transient, status: 413}, false},
+		{Error{op: opTrigger, kind: Transient, status: 413}, true}, // a gateway's: it bounds the size as well
+		{Error{op: opOneShot, kind: Transient, status: 413}, true},
+		{Error{op: opUpsertRecord, kind: Transient, status: 413}, false},
+		{Error{op: opTrigger, kind: Transient, status: 400, reason: "file too large"}, false},
 		{Error{op: opTrigger, kind: NoSlot, status: 409, reason: "too many rows"}, false},
 	} {
 		if got := c.e.TooLarge(); got != c.want {
 			t.Errorf("%d %q: got %v, want %v", c.e.status, c.e.reason, got, c.want)
+		}
+	}
+}
+
+// TestGatewaysPageOfA413SaysWhatToDo: the file is never taken, and the page's own words say nothing.
+func TestGatewaysPageOfA413SaysWhatToDo(t *testing.T) {
+	const page = "<html><head><title>413 Request Entity Too Large</title></head></html>"
+	for op, want := range map[operation]string{opTrigger: "set imports.maxFile", opOneShot: "divide it", opUpsertRecord: "it is a web page"} {
+		e := refusal(op, 413, http.Header{"Content-Type": {"text/html"}}, []byte(page), nil)
+		if got := e.TooLarge(); got != op.uploads() || e.Unknown() {
+			t.Errorf("%v: got too large %v, unknown %v, want %v and false", op, got, e.Unknown(), op.uploads())
+		}
+		if !strings.Contains(e.Error(), want) || !strings.Contains(e.Error(), "check service.baseURL") {
+			t.Errorf("%v: got %q, want %q and what to check in it", op, e, want)
 		}
 	}
 }
