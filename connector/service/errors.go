@@ -102,7 +102,7 @@ func (e *Error) Answered() time.Time { return e.at }
 // (operations 8 and 10): 413, or a refusal of the service that says so.
 func (e *Error) TooLarge() bool {
 	return e.op.uploads() &&
-		(e.status == http.StatusRequestEntityTooLarge || e.kind == Rejected && oversize.MatchString(spaced(e.reason)))
+		(e.status == http.StatusRequestEntityTooLarge || e.kind == Rejected && tooLarge(e.reason))
 }
 
 // Overload reports whether the service had too much to do: 408, 429, 503, 504,

@@ -226,16 +226,37 @@ func spaced(words string) string {
 	return strings.ToLower(strings.NewReplacer("_", " ", "-", " ", `"`, "", "'", "", "\\", "").Replace(words))
 }
 
-// oversize tells that a file is too large, by its bytes or by its rows. Too many columns,
-// or a cell that is too long, are not meant.
-var oversize = regexp.MustCompile(strings.Join([]string{
-	`\b(file|body|payload|request|upload|entity|archive|content)( size| length)?( (is|was))? too (large|big|long)`,
-	`\btoo (large|big) (a )?(file|body|payload|request|upload|entity|archive)`,
-	`\btoo many (\S+ )?(rows|lines|records)\b`,
-	`\b(file size|size of (the )?file|rows|lines|records|number of (rows|lines|records)|row count|line count|record count)\b.*\b(exceed|above|over the|more than|maximum|limit)`,
-	`\b(exceed\w*|above|over|maximum|max)\b.*\b(file size|size of (a |the )?file|(number of )?(rows|lines|records))\b`,
-}, "|"))
+// A file is too large by its bytes (oversize), or by its rows (overlong), unless the reason is of
+// some of them only (ofSomeRows). Too many columns, or a cell that is too long (ofCells), are
+// not meant. In doubt it is not too large: to halve a file takes imports of the day.
+var (
+	oversize = regexp.MustCompile(strings.Join([]string{
+		`\b(file|body|payload|request|upload|entity|archive|content)( size| length)?( (is|was))? too (large|big|long)`,
+		`\btoo (large|big) (a )?(file|body|payload|request|upload|entity|archive)`,
+		`\b(file size|size of (the )?file)\b.*\b(exceed|above|over the|more than|maximum|limit)`,
+		`\b(exceed\w*|above|over|maximum|max)\b.*\b(file size|size of (a |the )?file)\b`,
+	}, "|"))
+	overlong = regexp.MustCompile(strings.Join([]string{
+		`\btoo many (\S+ )?(rows|lines|records)\b`,
+		`\b(rows|lines|records|number of (rows|lines|records)|row count|line count|record count)\b.*\b(exceed|above|over the|more than|maximum|limit)`,
+		`\b(exceed\w*|above|over|maximum|max)\b.*\b(rows|lines|records)\b`,
+	}, "|"))
+	ofSomeRows = regexp.MustCompile(`\b(errors|in error|error (threshold|rate|limit|ratio|count)|reject\w*|invalid|fail\w* (rows|lines|records)|(rows|lines|records) (\w+ )?fail\w*)\b`)
+	ofCells    = regexp.MustCompile(`\b(column|field|cell|value)s?\b`)
+)
+
+// tooLarge reports whether the reason says that a file is larger than the service takes.
+func tooLarge(reason string) bool {
+	all, texts := spaced(reason), spaced(unwrapped(reason)) // a name in JSON, such as errors, is no word about rows
+	switch {
+	case ofCells.MatchString(texts):
+		return false
+	case oversize.MatchString(all):
+		return true
+	}
+	return overlong.MatchString(all) && !ofSomeRows.MatchString(texts) && !faults.MatchString(all)
+}
 
 // TooLarge reports whether the reason of FAILED says that the file is larger than the
 // service takes.
-func (r Results) TooLarge() bool { return r.Status == Failed && oversize.MatchString(spaced(r.Error)) }
+func (r Results) TooLarge() bool { return r.Status == Failed && tooLarge(r.Error) }

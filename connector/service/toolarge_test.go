@@ -30,6 +30,25 @@ func TestFileThatIsTooLargeIsToldByTheReason(t *testing.T) {
 		"row with the wrong number of columns":                 false,
 		"invalid file format":                                  false,
 		"Rate limit exceeded: maximum of 100 calls per minute": false,
+
+		`{"errors":[{"code":"FILE_TOO_LARGE","field":null}]}`:               true,
+		`{"error":"Bad Request","message":"number of rows exceeds 500000"}`: true,
+		"Error: too many rows":                                              true,
+		"INVALID_FILE_SIZE: the file size exceeds 100 MB":                   true,
+		"Maximum of 500000 records per file exceeded":                       true,
+		"Invalid file: 3 rows have more than 12 columns":                    false,
+		"INVALID_COLUMN_COUNT: lines 2, 9 contain more than the 5 expected": false,
+		"lines 2, 9 contain more than the 5 expected columns":               false,
+		"The number of columns in lines 3 and 5 exceeds the header":         false,
+		"Too many rejected rows: 60 %":                                      false,
+		"Too many rows failed: 60 %":                                        false,
+		"Import failed: too many rows":                                      true,
+		"Too many invalid records":                                          false,
+		"Error threshold exceeded: 120 rows in error":                       false,
+		"maximum of 100 errors exceeded after 2000 rows":                    false,
+		"line 4, field bio: content too long":                               false,
+		"The maximum share of failed rows is 10 %":                          false,
+		`{"message":"values of lines 3 and 5 are longer than the maximum"}`: false,
 	} {
 		if got := (Results{Status: Failed, Error: words}).TooLarge(); got != want {
 			t.Errorf("%q: got %v, want %v", words, got, want)
