@@ -13,9 +13,12 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// maxRecord bounds one record in bytes: a file that is no CSV, or whose
+// One record is bounded in bytes and in cells: a file that is no CSV, or whose
 // enclosing is never closed, must not end in memory.
-const maxRecord = 1 << 20
+const (
+	maxRecord = 1 << 20
+	maxCells  = 10_000
+)
 
 // headLength is how far the first line is looked at to find the separator.
 const headLength = 64 << 10
@@ -106,6 +109,9 @@ func (r *reader) next() ([]string, error) {
 			var err error
 			if cell, more, err = r.cell(); err != nil {
 				return nil, err
+			}
+			if len(cells) == maxCells {
+				return nil, errTooLong
 			}
 			cells = append(cells, cell)
 		}

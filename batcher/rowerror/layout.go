@@ -167,9 +167,13 @@ func (r *Row) CSV() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Len is how long its cells and its reason are together.
+// What a row takes besides its texts: itself and its place among others (rowBytes), and its
+// cells, empty ones, too.
+const rowBytes, cellBytes = 400, 16
+
+// Len is how many bytes it takes, its header apart.
 func (r *Row) Len() int {
-	n := len(r.Reason)
+	n := rowBytes + cellBytes*cap(r.Cells) + len(r.Reason)
 	for _, cell := range r.Cells {
 		n += len(cell)
 	}

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -186,6 +187,7 @@ func TestWhatIsNoFileOfRowsIsUnreadable(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"cut GZIP":          cut[:len(cut)/2],
 		"cut ZIP":           zipped(t, "x.csv", "a,b\n")[:20],
+		"too many cells":    []byte("customerNumber,error\nC1,bad\n" + strings.Repeat(",", maxCells) + "\n"),
 		"JSON":              []byte("{\n  \"error\": \"late\",\n  \"code\": 7\n}\n"),
 		"a list in JSON":    []byte("\ufeff\n [\n1,\n2\n]\n"),
 		"HTML":              []byte("<html>\n<p>Sorry</p>\n</html>\n"),
@@ -197,6 +199,30 @@ func TestWhatIsNoFileOfRowsIsUnreadable(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, ErrUnreadable)
 		}
 	}
+}
+
+// TestARowCountsAllThatItKeepsInMemory: an empty cell takes as much as a text's head does.
+func TestARowCountsAllThatItKeepsInMemory(t *testing.T) {
+	const rows = 100
+	content := "customerNumber,error\n" + strings.Repeat("C1,bad"+strings.Repeat(",", maxCells-2)+"\n", rows)
+	var kept []Row
+	counted, before := 0, new(runtime.MemStats)
+	runtime.GC()
+	runtime.ReadMemStats(before)
+	if err := Read(strings.NewReader(content), []Format{customers}, func(r Row) error {
+		kept = append(kept, r)
+		counted += r.Len()
+		return nil
+	}); err != nil || len(kept) != rows {
+		t.Fatalf("got %d rows, %v, want %d", len(kept), err, rows)
+	}
+	after := new(runtime.MemStats)
+	runtime.GC()
+	runtime.ReadMemStats(after)
+	if taken := int(after.HeapAlloc - before.HeapAlloc); counted < taken*3/4 {
+		t.Errorf("got %d bytes counted for rows that take %d", counted, taken)
+	}
+	runtime.KeepAlive(kept)
 }
 
 func TestReadEndsWithTheErrorOfItsReader(t *testing.T) {
