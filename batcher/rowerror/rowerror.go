@@ -74,12 +74,12 @@ func open(file File) (*zip.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("output files: %w", err)
 	}
-	magic := make([]byte, 2)
+	magic := make([]byte, 4) // a CSV file may begin with PK, too
 	n, err := file.ReadAt(magic, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("output files: %w", err)
 	}
-	if string(magic[:n]) != "PK" {
+	if first := string(magic[:n]); first != "PK\x03\x04" && first != "PK\x05\x06" {
 		return nil, nil
 	}
 	archive, err := zip.NewReader(file, size)

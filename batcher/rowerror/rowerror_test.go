@@ -79,8 +79,11 @@ func TestRowsInErrorAreToldInEveryShape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bracketed := customers
-	bracketed.Key = "[id]"
+	named := func(key string) Format {
+		f := customers
+		f.Key = key
+		return f
+	}
 	for _, tc := range []struct {
 		name    string
 		format  Format
@@ -104,7 +107,8 @@ func TestRowsInErrorAreToldInEveryShape(t *testing.T) {
 			"a document beside a file of rows", customers,
 			zipped(t, "summary.json", "{\n\"inError\": 1\n}\n", "err.csv", "customerNumber,error\nC1,bad\n", "page.html", " \n<html>\n<p>bad</p>\n"), []string{"C1: bad"},
 		},
-		{"a key column in brackets", bracketed, []byte("[id],error\nC1,bad\n"), []string{"C1: bad"}},
+		{"a header that begins as a ZIP does", named("PK_CUSTOMER"), []byte("PK_CUSTOMER,error\nC1,bad\n"), []string{"C1: bad"}},
+		{"a key column in brackets", named("[id]"), []byte("[id],error\nC1,bad\n"), []string{"C1: bad"}},
 		{"another separator", customers, []byte("customerNumber;name;error\nC1;a,b;bad\n"), []string{"C1: bad"}},
 		{"reason first", customers, []byte("lineNumber,reason,customerNumber,name\n2,bad,C1,Ada\n"), []string{"C1: bad"}},
 		{"code and message", customers, []byte("customerNumber,ERROR_CODE,ERROR_MESSAGE\nC1,TOO_LONG,longer\n"), []string{"C1: TOO_LONG: longer"}},

@@ -3,7 +3,6 @@ package oneshot
 import (
 	"archive/zip"
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -63,16 +62,14 @@ func (c *Content) unpack(disk *os.File) (io.Reader, func(), error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, err
 	}
-	switch {
-	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		c.Compression = service.Gzip
+	switch c.Compression = service.CompressionOf(head); c.Compression {
+	case service.Gzip:
 		z, err := gzip.NewReader(buffered)
 		if err != nil {
 			return nil, nil, err
 		}
 		return z, func() { _ = z.Close() }, nil
-	case bytes.HasPrefix(head, []byte("PK")):
-		c.Compression = service.Zip
+	case service.Zip:
 		z, err := zip.NewReader(disk, c.Bytes)
 		if err != nil {
 			return nil, nil, err
@@ -86,7 +83,6 @@ func (c *Content) unpack(disk *os.File) (io.Reader, func(), error) {
 		}
 		return f, func() { _ = f.Close() }, nil
 	}
-	c.Compression = service.Plain
 	return buffered, func() {}, nil
 }
 

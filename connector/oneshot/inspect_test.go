@@ -73,6 +73,7 @@ func TestInspectReadsEveryFormatOfTheInterface(t *testing.T) {
 		packed  service.Compression
 	}{
 		"plain":            {[]byte(plain), usual, []string{"key", "name"}, service.Plain},
+		"begins as a ZIP":  {[]byte("PK_CUSTOMER,name\n1,a\n2,b\n"), usual, []string{"PK_CUSTOMER", "name"}, service.Plain},
 		"gzip":             {gzipped(t, plain), usual, []string{"key", "name"}, service.Gzip},
 		"zip":              {zipped(t, plain), usual, []string{"key", "name"}, service.Zip},
 		"latin, semicolon": {[]byte(latin), service.CSVFormat{Separator: ";", Enclosing: `"`, Encoding: "ISO-8859-1"}, []string{"clé", "nom"}, service.Plain},

@@ -48,7 +48,7 @@ func gives(status *int, contentType, body *string) *service {
 		if *contentType != "" {
 			w.Header().Set("Content-Type", *contentType)
 		}
-		if compressionOf([]byte(*body)) == Gzip {
+		if CompressionOf([]byte(*body)) == Gzip {
 			w.Header().Set("Content-Encoding", "gzip")
 		}
 		w.WriteHeader(*status)

@@ -335,7 +335,7 @@ var errTooLong = errors.New("the answer is longer than 1 MiB")
 // which nothing asked for.
 func readAnswer(response *http.Response, limit int64) ([]byte, error) {
 	body, err := readWhole(response, limit)
-	if compressionOf(body) != Gzip {
+	if CompressionOf(body) != Gzip {
 		return body, err
 	}
 	plain, bad := gzip.NewReader(bytes.NewReader(body))

@@ -477,7 +477,7 @@ func isYes(op operation, status int, body []byte) bool {
 		return false
 	}
 	// OK, true, 12: what operation 5 says is open.
-	return op == opUpdateRecord || compressionOf(text) != Plain || !bytes.ContainsAny(bytes.TrimSpace(text), " \t\r\n")
+	return op == opUpdateRecord || CompressionOf(text) != Plain || !bytes.ContainsAny(bytes.TrimSpace(text), " \t\r\n")
 }
 
 // saysErrors reports whether the text is a JSON object with an error in it.
@@ -502,7 +502,7 @@ func isPage(header http.Header, body []byte) bool {
 	switch {
 	case len(text) == 0 || isJSON(text):
 		return false
-	case compressionOf(text) != Plain: // an output file, or an answer that was compressed on its way
+	case CompressionOf(text) != Plain: // an output file, or an answer that was compressed on its way
 		return header.Get("Content-Encoding") != "" && saysHTML(header)
 	}
 	if saysHTML(header) || text[0] != '<' {

@@ -334,7 +334,7 @@ func (c *Client) OutputFiles(ctx context.Context, id string, w io.Writer) (Outpu
 		return Output{}, err
 	}
 	return Output{
-		ContentType: got.header.Get("Content-Type"), Compression: compressionOf(head.first), Bytes: got.written,
+		ContentType: got.header.Get("Content-Type"), Compression: CompressionOf(head.first), Bytes: got.written,
 	}, nil
 }
 
@@ -376,9 +376,9 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return b.to.Write(p)
 }
 
-// compressionOf tells by the first bytes, because the answer's format is not
-// shown: what its header says may be about the files or about their wrapping.
-func compressionOf(first []byte) Compression {
+// CompressionOf tells by the first four bytes, because the format of output files is not
+// shown: what an answer's header says may be about the files or about their wrapping.
+func CompressionOf(first []byte) Compression {
 	switch {
 	case bytes.HasPrefix(first, []byte{0x1f, 0x8b}):
 		return Gzip
