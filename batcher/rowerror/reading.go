@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"golang.org/x/text/transform"
@@ -114,13 +115,9 @@ func (r *reading) plain(name string, in *bufio.Reader, out io.Writer) error {
 	}
 	csv := newReader(in, f)
 	csv.keep = out != nil
-	document := r.errors && isDocument(csv.in)
-	header, err := csv.header(f.Key)
+	header, err := r.header(csv, f.Key)
 	if errors.Is(err, io.EOF) {
 		return nil
-	}
-	if document && (err != nil || column(header, f.Key) < 0) {
-		err = errNoRows
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
@@ -171,11 +168,17 @@ func (r *reading) plain(name string, in *bufio.Reader, out io.Writer) error {
 // errNoRows is what a gateway, or the service, says in the place of rows.
 var errNoRows = errors.New("they are JSON, HTML or XML where rows were expected")
 
-// isDocument reports whether a file begins as JSON, HTML or XML does.
-func isDocument(in *bufio.Reader) bool {
-	first, _ := in.Peek(headLength) // what keeps it from being read shows when it is
+// header reads the first record, unless the file begins as JSON, HTML or XML does and rows in error
+// are looked for.
+func (r *reading) header(csv *reader, key string) ([]string, error) {
+	first, _ := csv.in.Peek(headLength) // what keeps it from being read shows below
 	first = bytes.TrimSpace(first)
-	return len(first) > 0 && bytes.IndexByte([]byte("{[<"), first[0]) >= 0
+	document := r.errors && len(first) > 0 && strings.IndexByte("{[<", first[0]) >= 0
+	header, err := csv.header(key)
+	if document && (errors.Is(err, errTooLong) || err == nil && column(header, key) < 0) {
+		return nil, errNoRows
+	}
+	return header, err
 }
 
 func (r *reading) lines(in io.Reader) error {

@@ -105,7 +105,8 @@ func TestRowsInErrorAreToldInEveryShape(t *testing.T) {
 		},
 		{
 			"a document beside a file of rows", customers,
-			zipped(t, "summary.json", "{\n\"inError\": 1\n}\n", "err.csv", "customerNumber,error\nC1,bad\n", "page.html", " \n<html>\n<p>bad</p>\n"), []string{"C1: bad"},
+			zipped(t, "summary.json", "{\n\"inError\": 1\n}\n", "err.csv", "customerNumber,error\nC1,bad\n", "page.html", " \n<html>\n<p>bad</p>\n"),
+			[]string{"C1: bad"},
 		},
 		{"a header that begins as a ZIP does", named("PK_CUSTOMER"), []byte("PK_CUSTOMER,error\nC1,bad\n"), []string{"C1: bad"}},
 		{"a key column in brackets", named("[id]"), []byte("[id],error\nC1,bad\n"), []string{"C1: bad"}},
