@@ -165,8 +165,8 @@ func TestAvroRefusesWhatIsNotItsSchemas(t *testing.T) {
 		{"a boolean of 2", `"boolean"`, []byte{2}, "avro: offset 0: a boolean is neither 0 nor 1"},
 		{"a branch that is not there", `["null","int"]`, []byte{4}, "avro: offset 1: a union has no such branch"},
 		{"a symbol that is not there", `{"type":"enum","name":"e","symbols":["A"]}`, []byte{1}, "avro: offset 1: an enum has no such symbol"},
-		{"nulls without end", `{"type":"array","items":"null"}`, []byte{0xfe, 0xff, 0x7f, 0}, "avro: offset 3: holds more values than its bytes can mean"},
-		{"the count without a positive", `{"type":"array","items":"int"}`, []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0}, "avro: offset 11: holds more values than its bytes can mean"},
+		{"nulls without end", `{"type":"array","items":"null"}`, []byte{0xfe, 0xff, 0x7f, 0}, "avro: offset 3: holds more values than a record of its length may, 1,048,576 at most"},
+		{"the count without a positive", `{"type":"array","items":"int"}`, []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0}, "avro: offset 11: holds more values than a record of its length may, 1,048,576 at most"},
 		{"an entry twice", `{"type":"map","values":"int"}`, []byte{4, 2, 'a', 2, 2, 'a', 4, 0}, "avro: offset 8: a map key appears twice"},
 		{"nested without end", deep, []byte(strings.Repeat("\x02", 65) + "\x00"), "avro: offset 64: nested deeper than 64 levels"},
 	} {

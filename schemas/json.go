@@ -35,8 +35,8 @@ type Decoder interface {
 }
 
 // jsonReader decodes one JSON text per call, strictly: duplicate member names,
-// invalid UTF-8, anything after the value, more than maxDepth levels and more
-// than maxBytes bytes are errors. Numbers keep their literal, and strings without
+// invalid UTF-8, anything after the value, more than maxDepth levels, more than
+// maxValues values and more than maxBytes bytes are errors. Numbers keep their literal, and strings without
 // escapes are parts of the record.
 //
 // It reads in one pass, straight into members, and knows only whether a text is
@@ -46,6 +46,7 @@ type Decoder interface {
 type jsonReader struct {
 	data   []byte
 	text   string // the same
+	room   int    // values that may still come
 	memory memory
 }
 
@@ -58,6 +59,7 @@ func (r *jsonReader) Decode(data []byte) (Value, error) {
 		return Value{}, &DecodeError{Format: string(FormatJSON), Offset: maxBytes, Rule: "longer than 64 MiB"}
 	}
 	r.data, r.text = data, unsafe.String(unsafe.SliceData(data), len(data))
+	r.room = maxValues
 	r.memory.begin()
 	v, at := r.value(0, 0)
 	if at >= 0 {
@@ -65,6 +67,9 @@ func (r *jsonReader) Decode(data []byte) (Value, error) {
 	}
 	r.data, r.text = nil, ""
 	r.memory.end()
+	if r.room < 0 { // what comes after it may be bad, too: explaining that would cost as much again
+		return Value{}, &DecodeError{Format: string(FormatJSON), Offset: nowhere, Rule: errMany.Error()}
+	}
 	if at < len(data) {
 		return Value{}, explainJSON(data)
 	}
@@ -97,6 +102,9 @@ func spaces(data []byte, at int) (int, byte) {
 }
 
 func (r *jsonReader) value(at, depth int) (v Value, end int) {
+	if r.room--; r.room < 0 {
+		return v, bad
+	}
 	at, c := space(r.data, at)
 	switch c {
 	case '"':

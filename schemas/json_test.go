@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -90,6 +91,35 @@ func TestJSONRefusesWhatIsNotStrictJSON(t *testing.T) {
 	}
 	if _, err := NewJSON().Decode(make([]byte, maxBytes+1)); err == nil {
 		t.Error("a record beyond maxBytes: got no error")
+	}
+}
+
+func TestJSONHoldsNoMoreValuesThanARecordMay(t *testing.T) {
+	const zeros = "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,"
+	members := []byte{'{'}
+	for i := range maxValues {
+		members = append(strconv.AppendInt(append(members, '"'), int64(i), 36), `":0,`...)
+	}
+	for name, text := range map[string]string{
+		"a list":            "[" + strings.Repeat("0,", 4<<20) + "0]",
+		"an object":         string(members) + `"":0}`,
+		"lists in a list":   "[" + strings.Repeat("["+zeros+"0],", maxValues/16) + "0]",
+		"and no JSON after": "[" + strings.Repeat("0,", 4<<20) + "secret",
+	} {
+		var err error
+		data := []byte(text)
+		if cost := costly(func() { _, err = NewJSON().Decode(data) }); cost > allowed(len(data)) {
+			t.Errorf("%s: %d bytes cost %d", name, len(data), cost)
+		}
+		if got, ok := errors.AsType[*DecodeError](err); !ok || *got != (DecodeError{Format: "json", Offset: nowhere, Rule: errMany.Error()}) {
+			t.Errorf("%s: got %v, want that it holds too many", name, err)
+		}
+	}
+	d := NewJSON()
+	for range 2 {
+		if _, err := d.Decode([]byte("[" + strings.Repeat("0,", maxValues-2) + "0]")); err != nil {
+			t.Errorf("as many as it may hold: got %v", err)
+		}
 	}
 }
 

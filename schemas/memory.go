@@ -117,7 +117,7 @@ var (
 	errBoolean  = errors.New("a boolean is neither 0 nor 1")
 	errBranch   = errors.New("a union has no such branch")
 	errSymbol   = errors.New("an enum has no such symbol")
-	errMany     = errors.New("holds more values than its bytes can mean")
+	errMany     = errors.New("holds more values than a record of its length may, 1,048,576 at most")
 	errTwice    = errors.New("a map key appears twice")
 	errOverflow = errors.New("a number is outside its type's range")
 )
