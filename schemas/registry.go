@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +62,8 @@ type Registry struct {
 	rest     time.Time // nothing is asked before
 	failure  error     // of the last request; nil: it was answered
 	inVain   time.Time // when a schema was asked for last that is not known
+	spared   time.Time // when records last began to wait for a schema that is said not to exist
+	doubted  error     // why they wait
 }
 
 // entry is what the registry said of one id.
@@ -68,12 +71,25 @@ type entry struct {
 	writer writer
 	err    *schemaError // instead of writer
 	text   int          // bytes
-	until  time.Time    // of a refusal: the registry may learn the schema later
 	used   uint64       // which ask was the last for it
+
+	// Of a refusal: the registry may learn the schema later.
+	since  time.Time     // the first one
+	lasts  time.Duration // the last one is believed
+	until  time.Time     // and when that ends
+	spares bool          // records may wait for the schema
+	waits  bool          // they do
 }
 
-// refusalLasts is how long a schema that does not exist is not asked for again.
-const refusalLasts = time.Minute
+// How long the registry's answer that there is no such schema is believed: one of its replicas
+// may not know a new schema yet that a producer has from another one.
+const (
+	firstRefusal = 500 * time.Millisecond // each further one twice as long
+	refusalLasts = time.Minute            // at most
+	// For so long the records of one such schema in refusalLasts wait. Those of others do not: records
+	// that name any schema would hold up their partition.
+	spareFor = 5 * time.Second
+)
 
 // NewRegistry connects to nothing yet: an error is one of configuration.
 func NewRegistry(cfg RegistryConfig) (*Registry, error) {
@@ -116,14 +132,15 @@ func (r *Registry) Err() error {
 // is offered again much sooner.
 const waitsFor = 5 * time.Second
 
-// Waits is Err while records wait for it; nil: none does.
+// Waits is why records wait for their schema: Err, or that the registry does not know one that
+// may be new; nil: none does.
 func (r *Registry) Waits() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.inVain) > waitsFor {
 		return nil
 	}
-	return r.failure
+	return cmp.Or(r.failure, r.doubted)
 }
 
 // writer is the writer schema of that id or GUID, a *schemaError where there can be
@@ -137,10 +154,12 @@ func (r *Registry) writer(id schemaID) (writer, error) {
 		switch {
 		case e.err == nil:
 			return e.writer, nil
+		case time.Now().Before(e.until) && e.waits:
+			r.inVain, r.doubted = time.Now(), fmt.Errorf("schema %v: %w; it may be new", id, e.err)
+			return writer{}, ErrSchemaUnavailable
 		case time.Now().Before(e.until):
 			return writer{}, e.err
 		}
-		r.forget(id)
 	}
 	if !r.fetching[id] && !time.Now().Before(r.rest) && r.ctx.Err() == nil {
 		r.fetching[id] = true
@@ -163,13 +182,14 @@ func (r *Registry) fetch(id schemaID) {
 	if r.ctx.Err() != nil {
 		return
 	}
-	r.failure = err
+	r.failure, r.doubted = err, nil
+	e := &entry{writer: w, err: refused, text: text}
 	switch {
 	case err != nil:
 		r.failed(id, err)
 		return
 	case refused != nil:
-		r.cfg.Log.Warn("records of a schema cannot be decoded", "schema", id.String(), "reason", refused)
+		r.refuse(id, e)
 		r.asked("unknown")
 	default:
 		r.asked("found")
@@ -178,10 +198,36 @@ func (r *Registry) fetch(id schemaID) {
 		r.failures, r.rest = 0, time.Time{}
 		r.cfg.Log.Info("the schema registry answers again")
 	}
+	if r.known[id] != nil {
+		r.forget(id)
+	}
 	r.asks++
-	r.known[id] = &entry{writer: w, err: refused, text: text, until: time.Now().Add(refusalLasts), used: r.asks}
+	e.used = r.asks
+	r.known[id] = e
 	r.text += text
 	r.makeRoom()
+}
+
+// refuse says how long a refusal is believed, and whether the schema's records wait that long.
+func (r *Registry) refuse(id schemaID, e *entry) {
+	now := time.Now()
+	e.since, e.lasts = now, refusalLasts
+	if before := r.known[id]; before != nil {
+		e.since, e.lasts, e.spares = before.since, min(2*before.lasts, refusalLasts), before.spares
+	} else if e.err.missing { // else the schema itself is at fault, which does not change
+		e.lasts = firstRefusal
+		if e.spares = now.Sub(r.spared) >= refusalLasts; e.spares {
+			r.spared = now
+		}
+	}
+	left := spareFor - now.Sub(e.since)
+	if e.waits = e.spares && e.err.missing && left > 0; e.waits {
+		e.lasts = min(e.lasts, left)
+		r.cfg.Log.Info("the records of a schema wait, which may be new", "schema", id.String(), "reason", e.err)
+	} else {
+		r.cfg.Log.Warn("records of a schema cannot be decoded", "schema", id.String(), "reason", e.err)
+	}
+	e.until = now.Add(e.lasts)
 }
 
 // failed makes requests wait for a while. Several requests that were under way

@@ -224,18 +224,103 @@ func TestOnlyTheRegistryItselfMakesASchemaUnknown(t *testing.T) {
 		if _, ok := errors.AsType[*DecodeError](err); !ok || err.Error() != "avro: offset 0: schema 99: the registry does not know it" {
 			t.Fatalf("got %v, want a DecodeError that says so", err)
 		}
+		before := d.asked.Load()
 		for range 50 {
 			if _, err := decoder.Decode(framed(99, 2)); err == nil || errors.Is(err, ErrSchemaUnavailable) {
 				t.Fatalf("asked again: got %v, want the same", err)
 			}
 		}
-		if got := d.asked.Load(); got != 1 {
-			t.Errorf("requests: got %d, want 1", got)
+		if got := d.asked.Load() - before; got != 0 {
+			t.Errorf("requests: got %d more, want none", got)
 		}
 		d.SeedSchema("late", 1, 99, sr.Schema{Schema: oneInt})
 		time.Sleep(2 * refusalLasts)
 		if _, err := soon(t, decoder, framed(99, 2)); err != nil {
 			t.Errorf("after it was registered: %v", err)
+		}
+	})
+}
+
+func TestRecordsOfASchemaThatAReplicaDoesNotKnowYetWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk()
+		r := d.open(t, nil)
+		defer r.Close()
+		decoder, began := r.Decoder(FormatAvro), time.Now()
+		for time.Since(began) < 4*time.Second {
+			if _, err := decoder.Decode(framed(99, 2)); !errors.Is(err, ErrSchemaUnavailable) {
+				t.Fatalf("after %v: got %v, want that it waits", time.Since(began), err)
+			}
+			if why := r.Waits(); time.Since(began) > 0 && (why == nil || why.Error() != "schema 99: the registry does not know it; it may be new") {
+				t.Fatalf("after %v: got that it waits for %v", time.Since(began), why)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if got := d.asked.Load(); got != 4 { // after 0.5, 1.5 and 3.5 seconds again
+			t.Errorf("requests: got %d, want 4", got)
+		}
+		if r.Err() != nil {
+			t.Errorf("the registry answers: got %v", r.Err())
+		}
+		d.SeedSchema("new", 1, 99, sr.Schema{Schema: oneInt})
+		if _, err := soon(t, decoder, framed(99, 2)); err != nil || time.Since(began) > 5100*time.Millisecond {
+			t.Errorf("once it is there: got %v after %v", err, time.Since(began))
+		}
+		if why := r.Waits(); why != nil {
+			t.Errorf("nothing waits any more: got %v", why)
+		}
+	})
+}
+
+// Records that name any schema hold up their partition for five seconds a minute.
+func TestOneSchemaAMinuteIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk()
+		r := d.open(t, nil)
+		defer r.Close()
+		decoder := r.Decoder(FormatAvro)
+		for _, c := range []struct {
+			id   uint32
+			want time.Duration // for so long its records wait
+		}{{90, spareFor}, {91, 0}, {92, 0}, {90, 0}} {
+			began := time.Now()
+			_, err := soon(t, decoder, framed(c.id, 2))
+			if took := time.Since(began); !errors.Is(err, ErrSchemaMissing) || took < c.want || took > c.want+100*time.Millisecond {
+				t.Errorf("schema %d: got %v after %v, want that it is missing after %v", c.id, err, took, c.want)
+			}
+		}
+		time.Sleep(time.Minute)
+		began := time.Now()
+		if _, err := soon(t, decoder, framed(93, 2)); !errors.Is(err, ErrSchemaMissing) || time.Since(began) < spareFor {
+			t.Errorf("a minute later: got %v after %v, want that another one was waited for", err, time.Since(began))
+		}
+		if _, err := soon(t, decoder, framed(90, 2)); !errors.Is(err, ErrSchemaMissing) || time.Since(began) > spareFor+100*time.Millisecond {
+			t.Errorf("one that was waited for before: got %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestASchemaThatIsSaidNotToExistIsAskedForMoreAndMoreSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk()
+		d.SeedSchema("broken", 1, 50, sr.Schema{Schema: `{"type":"what"}`})
+		r := d.open(t, nil)
+		defer r.Close()
+		decoder := r.Decoder(FormatAvro)
+		if _, err := soon(t, decoder, framed(1, 2)); err == nil { // the one that is waited for
+			t.Fatal("got a schema that does not exist")
+		}
+		for id, want := range map[uint32]int64{
+			2:  11, // after 0.5, 1.5, 3.5, 7.5, 15.5, 31.5, 63.5, 123.5, 183.5 and 243.5 seconds again
+			50: 5,  // it is there, and stays as it is: each minute
+		} {
+			before := d.asked.Load()
+			for began := time.Now(); time.Since(began) < 290*time.Second; time.Sleep(50 * time.Millisecond) {
+				_, _ = decoder.Decode(framed(id, 2))
+			}
+			if got := d.asked.Load() - before; got != want {
+				t.Errorf("schema %d: got %d requests in five minutes, want %d", id, got, want)
+			}
 		}
 	})
 }

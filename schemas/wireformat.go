@@ -27,7 +27,7 @@ func (f Format) Registered() bool {
 }
 
 // ErrSchemaUnavailable says that a record cannot be decoded yet: its writer schema is
-// being fetched, or the registry cannot be asked. The caller decodes
+// being fetched, or may be new, or the registry cannot be asked. The caller decodes
 // the record again a little later, any number of times; it says nothing against
 // the record.
 var ErrSchemaUnavailable = errors.New("the writer schema is not here yet")
