@@ -168,6 +168,8 @@ func (d *Debezium) row(ch *Change, schemas columns, row Value, extra []Field) {
 		case d.isUnavailable(column.Value):
 			ch.Unavailable = append(ch.Unavailable, column.Name)
 			column.Value = Value{}
+		case column.Value.kind == Absent: // of Protobuf, where Kafka Connect leaves out nulls: a column of the schema
+			column.Value = NullValue()
 		case len(schemas) > 0:
 			column.Value, err = connectValue(schemas.schema(i, column.Name), column.Value)
 		default:

@@ -213,6 +213,40 @@ func TestProtobufPartsAreMerged(t *testing.T) {
 	}
 }
 
+// Kafka Connect leaves a column that is null out of Protobuf's messages.
+func TestColumnsThatProtobufLeavesOutAreNull(t *testing.T) {
+	const row = `message Row { int32 id = 1; optional string note = 2; optional int64 total = 3; google.protobuf.Timestamp paid = 4; }`
+	const head = `syntax = "proto3"; import "google/protobuf/timestamp.proto"; `
+	for _, c := range []struct{ name, schema, event, want string }{
+		{
+			"an envelope", head + `message Envelope { Row before = 1; Row after = 2; Source source = 3; string op = 4; } message Source { int64 lsn = 1; } ` + row,
+			`{"after":{"id":7,"total":"5"},"source":{"lsn":"9"},"op":"u"}`,
+			`upsert {"id":7,"note":null,"total":5,"paid":null,"__op":"u","__source":{"lsn":9}}`,
+		},
+		{
+			"a delete", head + `message Envelope { Row before = 1; Row after = 2; Source source = 3; string op = 4; } message Source { int64 lsn = 1; } ` + row,
+			`{"before":{"id":7},"source":{"lsn":"9"},"op":"d"}`,
+			`delete {"id":7,"note":null,"total":null,"paid":null,"__op":"d","__source":{"lsn":9}}`,
+		},
+		{
+			"a delete without its row", head + `message Envelope { Row before = 1; Row after = 2; Source source = 3; string op = 4; } message Source { int64 lsn = 1; } ` + row,
+			`{"source":{"lsn":"9"},"op":"d"}`, `delete null`,
+		},
+		{"flattened", head + row, `{"id":7,"note":"__debezium_unavailable_value"}`, `upsert {"id":7,"total":null,"paid":null} without note`},
+	} {
+		v, err := new(protoReader).decode(compiledProto(t, c.schema), nil, append([]byte{0}, wireOfJSON(t, reference(t, c.schema), c.event)...))
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if got := story(NewDebezium("").Change(v)); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+	if got, want := story(NewDebezium("").Change(jsonValue(t, `{"op":"u","source":{},"after":{"id":7}}`))), `upsert {"id":7,"__op":"u","__source":{}}`; got != want {
+		t.Errorf("JSON, which has no more columns: got %s, want %s", got, want)
+	}
+}
+
 func TestProtobufRefusesWhatIsNotItsSchemas(t *testing.T) {
 	w := compiledProto(t, everything)
 	var deep []byte
