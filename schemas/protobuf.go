@@ -102,6 +102,8 @@ func (r *protoReader) message(m *protoMessage, out *Value, end, depth int) error
 		*out = ObjectValue(members)
 	} else if m.means != nil {
 		return errParts
+	} else if err := r.again(m, out.Items()); err != nil {
+		return err
 	}
 	for r.at < end {
 		if err := r.field(m, out.Items(), end, depth); err != nil {
@@ -116,6 +118,19 @@ func (r *protoReader) message(m *protoMessage, out *Value, end, depth int) error
 	}
 	if m.means != nil {
 		*out = m.means(&r.text, *out)
+	}
+	return nil
+}
+
+// again counts the maps' entries that a further part of the message has read once more.
+func (r *protoReader) again(m *protoMessage, members []Field) error {
+	for i := range m.fields {
+		if m.fields[i].mapped {
+			r.room -= len(members[i].Value.Items())
+		}
+	}
+	if r.room < 0 {
+		return errMany
 	}
 	return nil
 }
@@ -172,7 +187,7 @@ func (r *protoReader) repeated(f *protoField, out *Value, tag []byte, wire proto
 	if !known {
 		list = slices.Clone(out.Items())
 	}
-	list = append(list, r.memory.open[base:]...)
+	list = append(list[:out.size], r.memory.open[base:]...) // of a map less than there was: the last entries of one name
 	r.memory.close(base)
 	if r.growing == nil {
 		r.growing = map[*Value][]Field{}

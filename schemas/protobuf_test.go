@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -209,6 +211,51 @@ func TestProtobufPartsAreMerged(t *testing.T) {
 		}
 		if field == "phone" && v.Get("email").Kind() != Absent {
 			t.Errorf("%s: the other one is still there", c.name)
+		}
+	}
+}
+
+// Each further part of a message reads its maps once more.
+func TestAProtobufMessageInManyPartsCostsNoMoreThanItsBytesCanMean(t *testing.T) {
+	w := compiledProto(t, `syntax = "proto3"; message R { M x = 1; } message M { map<string, int32> m = 1; }`)
+	part := func(data []byte, entries ...[]byte) []byte {
+		var all []byte
+		for _, entry := range entries {
+			all = protowire.AppendBytes(append(all, 0x0a), entry)
+		}
+		return protowire.AppendBytes(append(data, 0x0a), all)
+	}
+	entry := func(i int) []byte { return append(protowire.AppendString([]byte{0x0a}, strconv.Itoa(i)), 0x10, 1) }
+	var keys, same [][]byte
+	for i := range 2_000 {
+		keys = append(keys, entry(i))
+	}
+	for range 20_000 {
+		same = append(same, entry(0))
+	}
+	for _, c := range []struct {
+		name         string
+		first, later [][]byte
+		parts        int
+		want         int // entries; 0: it holds too many
+	}{
+		{"a few parts", keys, nil, 100, 2_000},
+		{"many that are empty", keys, nil, 20_000, 0},
+		{"many with an entry", keys, keys[:1], 20_000, 0},
+		{"of a key the last entry is kept", same, same[:1], 20_000, 1},
+	} {
+		data := part([]byte{0}, c.first...)
+		for range c.parts {
+			data = part(data, c.later...)
+		}
+		var v Value
+		var err error
+		if cost := costly(func() { v, err = new(protoReader).decode(w, nil, data) }); cost > allowed(len(data)) {
+			t.Errorf("%s: %d bytes cost %d", c.name, len(data), cost)
+		}
+		got := len(v.Get("x").Get("m").Items())
+		if bad, ok := errors.AsType[*DecodeError](err); got != c.want || ok != (c.want == 0) || ok && bad.Rule != errMany.Error() {
+			t.Errorf("%s: got %d entries, %v, want %d", c.name, got, err, c.want)
 		}
 	}
 }
