@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"net/http/httptest"
@@ -69,7 +70,16 @@ func TestEachFailedTokenRequestIsOneLineThatSaysWhenTheNextOneIs(t *testing.T) {
 	defer sink.close()
 	lines.Reset()
 	api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 14}, Count: 1, Answer: sandbox.StatusAfter(503, time.Second)})
-	sink.now().token.Run(t.Context())
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		sink.now().token.Run(ctx)
+	}()
+	until(t, "there is a token", sink.now().client.TokenOK)
+	end()
+	<-ended
 	if got := api.CallCount(14); got != 2 {
 		t.Fatalf("got %d requests, want a token after 2", got)
 	}

@@ -1,4 +1,5 @@
-// Package token gets the service's first token and says why there is none.
+// Package token gets the service's first token, and another one where a renewal has failed, and
+// says why there is none.
 //
 // It knows requests for tokens and when they are made again. It knows nothing of the calls
 // that need one.
@@ -19,7 +20,8 @@ import (
 	"github.com/feedsink/feedsink/connector/waits"
 )
 
-// First gets the first token. Later ones are fetched by the calls that need them.
+// First gets the first token. Later ones are fetched by the calls that need them; where that fails,
+// it asks again: a member may make no other call for long.
 type First struct {
 	Client  *service.Client
 	Backoff retry.Backoff
@@ -29,21 +31,30 @@ type First struct {
 	again atomic.Int64 // when it is asked for next, in nanoseconds of the Unix time
 }
 
-// Run asks until there is one or ctx ends, so that a wrong key shows before there is anything
-// to send.
+// lookEvery is how often it is looked whether a call could not renew the token.
+const lookEvery = time.Minute
+
+// Run asks until there is a token, so that a wrong key shows before there is anything
+// to send, and whenever the last request for one has failed. It ends with ctx.
 func (f *First) Run(ctx context.Context) {
+	for f.ask(ctx); retry.Sleep(ctx, lookEvery) == nil; {
+		if !f.Client.TokenOK() {
+			f.ask(ctx)
+		}
+	}
+}
+
+// ask asks until a request for a token has succeeded, or ctx ends.
+func (f *First) ask(ctx context.Context) {
 	for tries := 1; ; tries++ {
-		err := f.Client.Authenticate(ctx)
+		_ = f.Client.Authenticate(ctx)        // no error where the former token is still good
+		notBefore, err := f.Client.TokenErr() // of the last request
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		var after time.Duration // before that, no request is made
-		if e, ok := errors.AsType[*service.Error](err); ok {
-			after = e.RetryAfter()
-		}
-		wait := f.Backoff.Next(tries, after, f.Random)
+		wait := f.Backoff.Next(tries, time.Until(notBefore), f.Random)
 		f.again.Store(time.Now().Add(wait).UnixNano())
-		f.Log.Warn("no token yet; trying again", "tries", tries, "wait", wait, "error", hinted(err))
+		f.Log.Warn("no new token; trying again", "tries", tries, "wait", wait, "error", hinted(err))
 		if retry.Sleep(ctx, wait) != nil {
 			return
 		}
