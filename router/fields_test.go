@@ -118,6 +118,50 @@ func TestFieldsReadConvertAndCompute(t *testing.T) {
 	}
 }
 
+// Kafka says -1 of a record that has no timestamp.
+func TestARecordWithoutATimestampHasNone(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		field router.Field
+		want  string
+	}{
+		{"path", router.Field{From: "timestamp"}, ``},
+		{"converted", router.Field{From: "timestamp", As: "date"}, ``},
+		{"default", router.Field{From: "timestamp", Default: `"d"`}, ` p.x="d"`},
+		{"refused", router.Field{From: "timestamp", Absent: router.Refuse}, `timestamp: is missing`},
+		{"expression", router.Field{Expr: "timestamp"}, ``},
+		{"computed", router.Field{Expr: `timestamp - duration("1h")`}, ``},
+		{"otherwise", router.Field{Expr: `timestamp ?? text`}, ` p.x="x"`},
+		{"as text", router.Field{Expr: `"at " + string(timestamp)`}, ``},
+	} {
+		tc.field.To = "x"
+		rec := fieldRecord
+		rec.Value, rec.Timestamp = value(t, fieldValue), time.UnixMilli(-1)
+		want := "immediate: upsert orders k" + tc.want
+		if tc.want != "" && tc.want[0] != ' ' {
+			want = "immediate: reject value: " + tc.want
+		}
+		if got := story(routeOne(t, compile(t, mapped(tc.field)), &rec)); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", tc.name, got, want)
+		}
+	}
+	for when, want := range map[string]bool{
+		`timestamp == nil`:                     true,
+		`timestamp < date("2026-11-21")`:       false,
+		`timestamp >= date("2026-11-21")`:      false,
+		`not (timestamp > date("2026-11-21"))`: true,
+	} {
+		rec := router.Record{Value: value(t, fieldValue), Timestamp: time.UnixMilli(-1)}
+		if got := holds(t, mapped(router.Field{From: "text", To: "x"}), when, rec); got != want {
+			t.Errorf("%s: got %v, want %v", when, got, want)
+		}
+		rec.Timestamp = time.UnixMilli(0)
+		if got := holds(t, mapped(router.Field{From: "text", To: "x"}), `timestamp == date("1970-01-01")`, rec); !got {
+			t.Error("the first moment that Kafka knows: got none")
+		}
+	}
+}
+
 // What is computed is written, and may be a key: two records whose numbers differ never
 // come to the same one since a digit was lost.
 func TestWhatIsComputedIsExactOrADeadLetter(t *testing.T) {

@@ -114,7 +114,10 @@ func (in *input) plain(p readPath) (v any, broken *schemas.ValueError) {
 	if len(p.names) == 1 {
 		switch p.names[0] {
 		case rootTimestamp:
-			return in.record.Timestamp.UTC(), nil
+			if t, ok := in.record.sent(); ok {
+				return t, nil
+			}
+			return nil, nil
 		case rootHeaders:
 			return in.headers(), nil
 		}

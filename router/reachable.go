@@ -162,7 +162,7 @@ func candidates(path string, literals []any, canonical bool) []any {
 }
 
 // neverNil is what every record has.
-var neverNil = []string{rootTopic, rootPartition, rootOffset, rootTimestamp, rootHeaders}
+var neverNil = []string{rootTopic, rootPartition, rootOffset, rootHeaders}
 
 // comparedWith are the literals that a node does nothing with but compare a path with them.
 func comparedWith(node ast.Node) (literals []any, ok bool) {

@@ -43,6 +43,11 @@ func (r *Record) header(name string) schemas.Value {
 	return schemas.Value{}
 }
 
+// sent is the record's timestamp in UTC; not ok where it has none, which Kafka says with -1.
+func (r *Record) sent() (t time.Time, ok bool) {
+	return r.Timestamp.UTC(), r.Timestamp.UnixMilli() >= 0
+}
+
 // Routed is what one mapping makes of one record: a write for a lane, or the
 // reason why it cannot be written. Exactly one of the two groups, on every
 // member of either, owns the record by Lane, also when Err is set. Of one that a

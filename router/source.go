@@ -68,7 +68,10 @@ func (s *source) read(in *input) (schemas.Value, *Reject) {
 	case "":
 		return s.inside(in), nil
 	case rootTimestamp:
-		return values.Timestamp(in.record.Timestamp), nil
+		if t, ok := in.record.sent(); ok {
+			return values.Timestamp(t), nil
+		}
+		return schemas.Value{}, nil
 	case rootKafkaKey:
 		key, reject := kafkaKeyValue(in.record, in.keyFormat)
 		return fieldpath.Follow(key, s.steps), reject
