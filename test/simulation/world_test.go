@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing/synctest"
@@ -30,6 +31,7 @@ import (
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -331,14 +333,22 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// reload gives the running member the newest routes.
+// reload gives the running member the newest routes. Where its network is slow that is tried again,
+// as the error asks for.
 func (m *member) reload() {
 	w := m.w
 	w.say("%s reloads, routes %d", m.process.name, w.plan.routes)
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
-	if _, err := m.sink.Reload(ctx); err != nil {
-		w.fail("%s does not reload: %v", m.process.name, err)
+	for {
+		_, err := m.sink.Reload(ctx)
+		if err == nil {
+			return
+		}
+		if retry.Sleep(ctx, 5*time.Second) != nil || !strings.Contains(err.Error(), "try again") {
+			w.fail("%s does not reload: %v", m.process.name, err)
+			return
+		}
 	}
 }
 
