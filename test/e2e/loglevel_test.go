@@ -37,7 +37,7 @@ func TestOneTroubleIsOneLineUntilAMinuteHasPassed(t *testing.T) {
 	w := newWorld(t, nil)
 	w.service.RevokeKey(apiKey)
 	sink := w.run(head + deadLetters + mappings)
-	const trouble = `msg="no token yet; trying again"`
+	const trouble = `msg="no new token; trying again"`
 	w.until("the token was asked for often, and the log says so", func() bool {
 		return w.service.CallCount(14) > 5 && strings.Contains(sink.out.String(), trouble)
 	})
