@@ -106,9 +106,11 @@ func (s *Source) startOffsets(ctx context.Context, offsets map[string]map[int32]
 		s.log.Warn("reading the ledgers was disturbed; joining the group again", "error", err)
 		return nil, err
 	}
+	s.marking.Lock() // a table's partitions begin together
 	for _, p := range ps {
 		p.loadedByClient()
 	}
+	s.marking.Unlock()
 	out := map[string]map[int32]kgo.Offset{}
 	for _, p := range begun {
 		starts[p] = p.position()
@@ -145,7 +147,10 @@ func (s *Source) toLoad(offsets map[string]map[int32]kgo.Offset) (ps, begun []*P
 // the poll loop while it holds the group and before it hands on what it has polled,
 // which may be their first records.
 func (s *Source) beginLoaded() {
-	s.begin(s.partitionsIn(loaded), loaded)
+	s.marking.Lock()
+	ps := s.partitionsIn(loaded)
+	s.marking.Unlock()
+	s.begin(ps, loaded)
 }
 
 // begin begins assignments that are in a state still and tells the handler.

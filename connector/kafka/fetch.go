@@ -33,7 +33,7 @@ func (s *Source) fetchError(topic string, id int32, err error) {
 			topic, id, cluster.TooLarge(err)))
 	case errors.Is(err, kerr.UnknownTopicID):
 		s.noteStale(topic)
-	case !p.in(reading):
+	case p.in(assigned): // its offset was asked for, and nothing else
 		s.halt(p, "committed offset", fmt.Sprintf("%s[%d]: the committed offset could not be read: %s. The partition waits. "+
 			"Fix the cause, then restart feedsink", topic, id, err))
 	default:

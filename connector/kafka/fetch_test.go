@@ -48,6 +48,24 @@ func TestUnreadableCommittedOffsetHaltsThePartition(t *testing.T) {
 	}
 }
 
+// A login without its rights for a while, during which the ledgers are read again.
+func TestFetchThatIsRefusedWhileTheLedgerIsReadHaltsNothing(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 10)
+	m := b.join(autoLane(t))
+	b.awaitCommit("a", 0, 10)
+	fetches := b.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "a", Err: kerr.TopicAuthorizationFailed, Count: -1})
+	ledgers := b.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Topic: "a", Err: kerr.UnknownServerError, Count: -1})
+	m.ReadAgain(m.Partitions())
+	m.awaitLog("reading the ledgers was disturbed")
+	m.awaitLog("records can't be fetched")
+	fetches.Remove()
+	ledgers.Remove()
+	b.produce("a", 0, 10)
+	b.awaitCommit("a", 0, 20)
+}
+
 func TestGroupIsJoinedAgainWhenTheLedgersCannotBeRead(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, 1, "a")

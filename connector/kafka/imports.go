@@ -73,11 +73,8 @@ func (s *Source) ConfirmImport(ctx context.Context, table string, claims []*Clai
 		}
 		return live
 	})
-	if err != nil {
-		return err
-	}
-	s.ReadAgain(again)
-	return nil
+	s.ReadAgain(again) // whether that is on record or not: claims say so once
+	return err
 }
 
 // change commits what is changed in the ledgers of the claims' partitions: no other

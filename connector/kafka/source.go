@@ -133,6 +133,7 @@ type Source struct {
 
 	pending    atomic.Int64 // records tracked and not confirmed, of all partitions
 	closing    sync.Once
+	marking    sync.Mutex // held while partitions become loaded, which begin together
 	fenced     fenced
 	leaving    leaving
 	joined     atomic.Bool // the group has assigned us something, be it nothing
