@@ -133,8 +133,8 @@ func TestJobAsksAgainForOutputFilesThatAreNotThereYet(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "feedsink imports files 17") || r.OutputFile != "" {
 			t.Errorf("never there: got %+v, %v, want an error that says how to ask again", r, err)
 		}
-		if took := time.Since(began); took < outputsPatience || took > 2*outputsPatience {
-			t.Errorf("never there: got it after %v, want %v", took, outputsPatience)
+		if took := time.Since(began); took < patience || took > 2*patience {
+			t.Errorf("never there: got it after %v, want %v", took, patience)
 		}
 	})
 }
@@ -165,6 +165,37 @@ func TestJobSaysWhatIsKnownWhenTheEndIsNot(t *testing.T) {
 		s = &scripted{execution: "17", answers: []answer{{err: errors.New("broken")}}}
 		if _, err := run(t.Context(), t, s); err == nil || !strings.Contains(err.Error(), "execution 17: broken") {
 			t.Errorf("a poll that cannot succeed: got %v", err)
+		}
+	})
+}
+
+// A service may count what it has read after it has said FINISHED.
+func TestJobAsksAgainWhileTheServiceHasReadTooLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := func(n int64) answer {
+			r := counted(service.Finished, 0)
+			r.Counters.Read, r.Counters.Inserted = n, n
+			return answer{results: r}
+		}
+		await := func(rows int64, answers ...answer) Result {
+			s := &scripted{started: time.Now(), answers: answers}
+			r, err := Job{Rows: rows, Poll: retry.Backoff{Initial: 2 * time.Second, Max: time.Minute}}.Await(t.Context(), s, func() float64 { return 1 }, &unwatched{}, "17")
+			if took := time.Since(s.started); err != nil || took > patience+2*time.Minute || r.Unread(3) && rows > 0 && took < patience {
+				t.Errorf("got %+v, %v after %v, want it asked for %v at most, and so long where rows stay unread", r, err, took, patience)
+			}
+			return r
+		}
+		for _, c := range []struct {
+			rows, want int64
+			answers    []answer
+		}{
+			{3, 3, []answer{read(1), {err: &service.Error{}}, {results: service.Results{Status: service.InProgress}}, read(2), read(3)}},
+			{3, 1, []answer{read(1)}},
+			{0, 1, []answer{read(1), read(3)}},
+		} {
+			if r := await(c.rows, c.answers...); *r.Read != c.want || r.Status != "FINISHED" {
+				t.Errorf("a file of %d rows: got %d read, %s, want %d", c.rows, *r.Read, r.Status, c.want)
+			}
 		}
 	})
 }

@@ -47,6 +47,7 @@ type Job struct {
 	Zone       *time.Location // of the table's day
 	OutputDir  string         // where output files go
 	KeepResult bool           // fetch them without rows in error, too
+	Rows       int64          // of the file: if the service says that it has read fewer, Await asks it again; 0: whatever it says
 	Poll       retry.Backoff
 }
 
@@ -144,15 +145,19 @@ func NotStarted(err error) bool {
 func (j Job) Await(ctx context.Context, api Service, rnd func() float64, watch Watch, execution string) (Result, error) {
 	r := Result{Execution: execution}
 	watch.Waiting(execution)
-	if err := j.await(ctx, api, rnd, watch, &r); err != nil {
+	err := j.await(ctx, api, rnd, watch, &r)
+	if err == nil {
+		err = j.readAll(ctx, api, rnd, watch, &r)
+	}
+	if err != nil {
 		return r, fmt.Errorf("execution %s: %w; it goes on without us, and `feedsink imports files %s` fetches what it leaves", execution, err, execution)
 	}
 	return r, nil
 }
 
-// outputsPatience is how long output files are asked for again: a service may write
-// them after it has said FINISHED.
-const outputsPatience = 10 * time.Minute
+// patience is how long output files are asked for again, or a result with all rows read, as in
+// the sink: a service may write them after it has said FINISHED.
+const patience = 10 * time.Minute
 
 var errNoOutputs = errors.New("there are none, although rows are in error")
 
@@ -170,7 +175,7 @@ func (j Job) outputs(ctx context.Context, api Service, rnd func() float64, watch
 		}
 		failed, ok := errors.AsType[*service.Error](err)
 		again := errors.Is(err, errNoOutputs) || ok && failed.Transient()
-		if err == nil || ctx.Err() != nil || !again || time.Since(begun) >= outputsPatience {
+		if err == nil || ctx.Err() != nil || !again || time.Since(begun) >= patience {
 			r.OutputFile = file
 			return err
 		}
@@ -247,14 +252,39 @@ func (j Job) await(ctx context.Context, api Service, rnd func() float64, watch W
 			}
 		}
 		if err == nil && got.Status.Ended() {
-			c := got.Counters
-			into.Status, into.Error = string(got.Status), got.Error
-			into.Read, into.InError, into.Inserted = known(c.Read), known(c.InError), known(c.Inserted)
-			into.Updated, into.Deleted = known(c.Updated), known(c.Deleted)
+			into.tell(got)
 			return nil
 		}
 		watch.Asked(cmp.Or(string(got.Status), string(service.InProgress)), err)
 	}
+}
+
+// readAll asks again for the result of an import that has FINISHED with fewer rows read than
+// its file has, until all are or patience ends.
+func (j Job) readAll(ctx context.Context, api Service, rnd func() float64, watch Watch, into *Result) error {
+	begun := time.Now()
+	for n := 1; j.Rows > 0 && into.Status == string(service.Finished) && into.Unread(j.Rows) && time.Since(begun) < patience; n++ {
+		watch.Asked(into.Status, nil)
+		if err := retry.Sleep(ctx, j.Poll.Next(n, 0, rnd)); err != nil {
+			return err
+		}
+		got, err := api.Results(ctx, into.Execution)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil && got.Status == service.Finished {
+			into.tell(got)
+		}
+	}
+	return nil
+}
+
+// tell has the result say what the service does.
+func (r *Result) tell(got service.Results) {
+	c := got.Counters
+	r.Status, r.Error = string(got.Status), got.Error
+	r.Read, r.InError, r.Inserted = known(c.Read), known(c.InError), known(c.Inserted)
+	r.Updated, r.Deleted = known(c.Updated), known(c.Deleted)
 }
 
 func known(n int64) *int64 {

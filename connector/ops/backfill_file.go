@@ -209,9 +209,14 @@ func (t *tableImports) Launch(ctx context.Context, op schemas.Op, path string) (
 }
 
 // Await implements replay.Imports.
-func (t *tableImports) Await(ctx context.Context, execution string, asked func()) (replay.ImportEnd, error) {
-	r, err := t.job(0, "").Await(ctx, t.api, rand.Float64, unwatched{asked}, execution)
-	end := replay.ImportEnd{Failed: r.Status == string(service.Failed), InError: -1}
+func (t *tableImports) Await(ctx context.Context, execution string, rows int64, asked func()) (replay.ImportEnd, error) {
+	job := t.job(0, "")
+	job.Rows = rows
+	r, err := job.Await(ctx, t.api, rand.Float64, unwatched{asked}, execution)
+	end := replay.ImportEnd{Failed: r.Status == string(service.Failed), Unread: rows > 0 && r.Unread(rows), InError: -1}
+	if end.Unread {
+		end.Read = *r.Read
+	}
 	if r.InError != nil {
 		end.InError = *r.InError
 	}

@@ -132,7 +132,9 @@ type BackfillCounts struct {
 	Sent    int64            `json:"sent"`    // to be sent, with DryRun
 	Newer   int64            `json:"newer"`   // newer records replaced them: live traffic's
 	Refused map[string]int64 `json:"refused"` // by reason code
-	Left    map[string]int64 `json:"left"`    // by why: NeedsImport, Unanswered
+	// Untold are rows of imports of which the service does not say how many are in error.
+	Untold int64            `json:"untold,omitempty"`
+	Left   map[string]int64 `json:"left"` // by why: NeedsImport, Unanswered
 }
 
 // newBackfillCounts are old, of an earlier run or none, to go on counting with.

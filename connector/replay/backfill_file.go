@@ -52,8 +52,10 @@ type Imports interface {
 	// Launch sends a file. ErrNotStarted says that no import came of it; after any other
 	// error one may have.
 	Launch(ctx context.Context, op schemas.Op, path string) (execution string, err error)
-	// Await returns when the import has ended; asked is called from time to time until then.
-	Await(ctx context.Context, execution string, asked func()) (ImportEnd, error)
+	// Await returns when the import of so many rows has ended; asked is called from time to time
+	// until then. While the service says that it has read fewer it is asked again, for a while;
+	// with rows 0 it is not.
+	Await(ctx context.Context, execution string, rows int64, asked func()) (ImportEnd, error)
 }
 
 // Pause keeps live traffic from writing to the table. One of Resume and Leave is its end.
@@ -69,6 +71,8 @@ type Pause interface {
 // ImportEnd is how an import ended.
 type ImportEnd struct {
 	Failed  bool
+	Unread  bool  // the service has read and loaded fewer rows than the file has: Read
+	Read    int64 // rows, with Unread
 	InError int64 // rows; -1: the service does not say
 }
 
@@ -147,12 +151,12 @@ func (b *Backfill) endUnderWay(ctx context.Context) error {
 		told := func() {
 			b.tell(0, fmt.Sprintf("waiting for the end of execution %s of an earlier run", s.UnderWay.Execution))
 		}
-		if _, err := b.Files.Imports.Await(ctx, s.UnderWay.Execution, told); err != nil {
+		if _, err := b.Files.Imports.Await(ctx, s.UnderWay.Execution, 0, told); err != nil {
 			return err
 		}
 	}
 	s.UnderWay, s.Loaded = nil, nil
-	b.report.Sent = 0
+	b.report.Sent, b.report.Untold = 0, 0
 	delete(b.report.Refused, importRow)
 	return b.save(ctx)
 }
@@ -432,7 +436,7 @@ func (b *Backfill) importFile(ctx, working context.Context, pause Pause, f spool
 	if err := b.save(working); err != nil {
 		return err
 	}
-	end, err := im.Await(working, execution, func() {
+	end, err := im.Await(working, execution, f.Rows, func() {
 		waiting := fmt.Sprintf("execution %s loads %d rows to %s, while live traffic of the table is paused", execution, f.Rows, f.Op)
 		if ctx.Err() != nil {
 			waiting = "interrupted, and goes on until the import has ended: " + waiting
@@ -455,11 +459,19 @@ func (b *Backfill) imported(execution string, f spool.File, end ImportEnd) error
 		return fmt.Errorf("execution %s: the import of %d rows to %s has FAILED; feedsink imports files %s may tell why. Remove the cause and run the same again",
 			execution, f.Rows, f.Op, execution)
 	}
-	b.report.Sent += f.Rows - max(end.InError, 0)
-	if end.InError == 0 {
-		return nil
+	if end.Unread {
+		return fmt.Errorf("execution %s: the import has FINISHED, but the service has read %d of its %d rows to %s; feedsink verify tells whether they are in the table. Run the same again, which sends them again",
+			execution, end.Read, f.Rows, f.Op)
 	}
-	b.report.Refused[importRow] += max(end.InError, 0)
+	b.report.Sent += f.Rows - max(end.InError, 0)
+	switch {
+	case end.InError == 0:
+		return nil
+	case end.InError < 0:
+		b.report.Untold += f.Rows
+	default:
+		b.report.Refused[importRow] += end.InError
+	}
 	if len(b.report.Notes) < maxNotes {
 		many := fmt.Sprintf("%d of %d rows to %s are in error", end.InError, f.Rows, f.Op)
 		if end.InError < 0 {

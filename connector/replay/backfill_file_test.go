@@ -81,7 +81,7 @@ func (i *imports) Launch(_ context.Context, op schemas.Op, path string) (string,
 	return fmt.Sprint(len(i.files)), i.launched
 }
 
-func (i *imports) Await(ctx context.Context, execution string, asked func()) (replay.ImportEnd, error) {
+func (i *imports) Await(ctx context.Context, execution string, _ int64, asked func()) (replay.ImportEnd, error) {
 	i.awaited = append(i.awaited, execution)
 	asked()
 	if i.loading != nil {
@@ -358,13 +358,33 @@ func TestBackfillByFileCountsWhatTheServiceRefuses(t *testing.T) {
 	if report, err := i.byFile(t.Context(), t.Context(), nil); err == nil || !strings.Contains(err.Error(), "execution 1: the import of 2 rows to upsert has FAILED") || report.Ended || i.paused || i.left > 0 {
 		t.Errorf("FAILED: got %+v, %v, want the run to end and live traffic to go on", report, err)
 	}
+	i.end = replay.ImportEnd{Unread: true, Read: 1}
+	if report, err := i.byFile(t.Context(), t.Context(), nil); err == nil || !strings.Contains(err.Error(), "execution 2: the import has FINISHED, but the service has read 1 of its 2 rows to upsert") || report.Ended || report.Sent != 0 || i.paused || i.left > 0 {
+		t.Errorf("fewer rows read: got %+v, %v, want the run to end and live traffic to go on", report, err)
+	}
 	i.end = replay.ImportEnd{InError: 1}
 	report := i.loaded(nil)
+	if i.sent("upsert A=1, upsert B=1", "upsert A=1, upsert B=1", "upsert A=1, upsert B=1"); !report.Resumed {
+		t.Errorf("got %+v, want the op sent again", report)
+	}
 	if report.Sent != 1 || report.Refused["import_row"] != 1 || len(report.Notes) != 1 || !strings.Contains(report.Notes[0].Message, "1 of 2 rows") {
 		t.Errorf("a row in error: got %+v", report)
 	}
 	i.launched = replay.ErrNotStarted
 	if _, err := i.byFile(t.Context(), t.Context(), nil); !errors.Is(err, replay.ErrNotStarted) || i.paused || i.left > 0 {
 		t.Errorf("refused: got %v, want live traffic to go on", err)
+	}
+}
+
+func TestBackfillByFileSaysWhereTheServiceDoesNotCount(t *testing.T) {
+	w := newWorld(t)
+	w.produce(visit("A", "upsert", "1"), visit("B", "upsert", "1"))
+	w.caughtUp()
+	i := w.imports()
+	i.end = replay.ImportEnd{InError: -1}
+	report := i.loaded(nil)
+	_, counted := report.Refused["import_row"]
+	if text := report.Text(); counted || report.Untold != 2 || !strings.Contains(text, "unknown of 2 rows: the service does not say") || !strings.Contains(report.ProgressText(), "0 refused (unknown of 2)") {
+		t.Errorf("got %+v and\n%s\nwant the rows in error unknown", report, text)
 	}
 }

@@ -84,7 +84,11 @@ func (r *Report) Text() string {
 
 // ProgressText is how far the run is, in one line.
 func (r *BackfillReport) ProgressText() string {
-	return fmt.Sprintf("%d sent, %d newer, %d refused, %d left", r.Sent, r.Newer, words.Sum(r.Refused), words.Sum(r.Left))
+	refused := fmt.Sprintf("%d refused", words.Sum(r.Refused))
+	if r.Untold > 0 {
+		refused += fmt.Sprintf(" (unknown of %d)", r.Untold)
+	}
+	return fmt.Sprintf("%d sent, %d newer, %s, %d left", r.Sent, r.Newer, refused, words.Sum(r.Left))
 }
 
 // Text is the report for a terminal.
@@ -110,6 +114,9 @@ func (r *BackfillReport) Text() string {
 		table.Count("newer", r.Newer, " replaced by newer records since, which the sink sends")
 	}
 	table.CountAny("refused", words.Sum(r.Refused), words.ByWord(r.Refused))
+	if r.Untold > 0 {
+		table.Add("in error", fmt.Sprintf("unknown of %s: the service does not say", words.Counted(r.Untold, "row")))
+	}
 	table.CountAny("left", words.Sum(r.Left), words.ByWord(r.Left))
 	lines := slices.Concat([]string{table.String()}, r.Gone, r.Former)
 	return strings.Join(append(lines, words.Few(r.Notes, func(n BackfillNote) []string {
