@@ -45,6 +45,9 @@ func newImport() *cobra.Command {
 			if flags.Op, err = parseOp(flags.op); err != nil {
 				return err
 			}
+			if err := flags.fit(); err != nil {
+				return err
+			}
 			cfg, err := load(cmd, config.File.Unfinished)
 			if err != nil {
 				return err
@@ -72,15 +75,26 @@ func newImport() *cobra.Command {
 
 func (f *importFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.op, "op", "upsert", "what becomes of the rows: "+schemas.OpWords)
-	cmd.Flags().StringToStringVar(&f.Names, "map", nil, "HEADER=COLUMN: the column that a header of the file stands for; repeatable")
+	cmd.Flags().StringToStringVar(&f.Names, "map", nil, "HEADER=COLUMN: the column that a header of the file stands for; repeatable; not with --remote")
 	cmd.Flags().Lookup("map").DefValue = "" // help would show it as []
 	cmd.Flags().StringVar(&f.Remote, "remote", "", "id of the service's remote location that has the file")
-	cmd.Flags().BoolVar(&f.DeleteAfter, "delete-remote", false, "have the remote file removed once it is loaded")
+	cmd.Flags().BoolVar(&f.DeleteAfter, "delete-remote", false, "with --remote: have the file removed once it is loaded")
 	cmd.Flags().BoolVar(&f.ResultFile, "result-file", false, "have a result file generated, and fetch it")
 	cmd.Flags().StringSliceVar(&f.ReportTo, "report-to", nil, "e-mail address that gets a report; repeatable")
 	cmd.Flags().StringVar(&f.server, "server", "", "admin server of the running sink that has the table")
 	cmd.Flags().BoolVar(&f.force, "force", false, "send although no import is left today, or it is not known")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "look through the file, print the definition and send nothing")
+}
+
+// fit refuses flags that would do nothing beside the others.
+func (f *importFlags) fit() error {
+	switch {
+	case f.Remote != "" && len(f.Names) > 0:
+		return usagef("--map: not with --remote, as the headers of a remote file cannot be seen: they must be the columns of the mapping")
+	case f.Remote == "" && f.DeleteAfter:
+		return usagef("--delete-remote: only with --remote")
+	}
+	return nil
 }
 
 func (f *importFlags) takeSlot(ctx context.Context, cfg *config.Config) error {

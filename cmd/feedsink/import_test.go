@@ -117,18 +117,20 @@ func TestImportSpendsNoSlotOnWhatCannotWork(t *testing.T) {
 	d.write("none.csv", "customerNumber\n")
 	d.write("nokey.csv", "emailAddress\na@example.com\n")
 	for line, want := range map[string]string{
-		"import --mapping customers customers.csv":                            "customers.csv: email: not among the columns of mapping customers for upsert",
-		"import --mapping customers --map mail=emailAddress customers.csv":    `has no header "mail"`,
-		"import --mapping customers uneven.csv":                               "line 2: wrong number of fields, which fails the whole file",
-		"import --mapping customers open.csv":                                 "line 2: the value of column 2 is enclosed and never closed",
-		"import --mapping customers none.csv":                                 "has no row below its headers",
-		"import --mapping customers --map email=customerNumber customers.csv": `the headers "customerNumber" and "email" both stand for customerNumber`,
-		"import --mapping customers nokey.csv":                                "has no column for the key customerNumber",
-		"import --mapping customers missing.csv":                              "missing.csv: no such file",
-		"import --mapping orders customers.csv":                               "mapping orders: is not in the configuration",
-		"import --mapping customers --op replace customers.csv":               "--op: must be",
-		"import customers.csv":                                                "--mapping: name the mapping",
-		"import --mapping customers":                                          "accepts 1 arg(s)",
+		"import --mapping customers customers.csv":                               "customers.csv: email: not among the columns of mapping customers for upsert",
+		"import --mapping customers --map mail=emailAddress customers.csv":       `has no header "mail"`,
+		"import --mapping customers --remote crm --map email=emailAddress c.csv": "--map: not with --remote",
+		"import --mapping customers --delete-remote customers.csv":               "--delete-remote: only with --remote",
+		"import --mapping customers uneven.csv":                                  "line 2: wrong number of fields, which fails the whole file",
+		"import --mapping customers open.csv":                                    "line 2: the value of column 2 is enclosed and never closed",
+		"import --mapping customers none.csv":                                    "has no row below its headers",
+		"import --mapping customers --map email=customerNumber customers.csv":    `the headers "customerNumber" and "email" both stand for customerNumber`,
+		"import --mapping customers nokey.csv":                                   "has no column for the key customerNumber",
+		"import --mapping customers missing.csv":                                 "missing.csv: no such file",
+		"import --mapping orders customers.csv":                                  "mapping orders: is not in the configuration",
+		"import --mapping customers --op replace customers.csv":                  "--op: must be",
+		"import customers.csv":                                                   "--mapping: name the mapping",
+		"import --mapping customers":                                             "accepts 1 arg(s)",
 	} {
 		if code, _, failed := d.run(line); code != 2 || !strings.Contains(failed, want) {
 			t.Errorf("%s: got code %d, %q, want 2 and %q", line, code, failed, want)
