@@ -190,7 +190,7 @@ func (s *Letters) place(f *found) Place {
 func (s *Letters) stays(f *found) (why string, do []string) {
 	switch {
 	case f.whose == Unclear:
-		return "its record cannot be read, so that it may be of this key or only name it", []string{
+		return "its record, or whose it is, cannot be read, so that it may be of this key or only name it", []string{
 			"feedsink dlq list --all --show-value", "feedsink dlq discard --reason TEXT, and Kafka's own tools for the record",
 		}
 	case s.Unknown != nil:

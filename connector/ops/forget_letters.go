@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/replay"
 	"github.com/feedsink/feedsink/connector/why"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // letters reads the dead-letter topic up to its present end.
@@ -65,10 +67,31 @@ func (f *forgetting) whose(search *why.Search, l *deadletter.Received) (forget.W
 		}
 	}
 	unreadable := l.Stage == deadletter.Decoding || !readable && ours
+	if readable && ours { // the mapping may not take it any more
+		key, err := f.named(l.Record)
+		if err != nil || key == f.Key {
+			return forget.OfKey, err
+		}
+		unreadable = unreadable || key == ""
+	}
 	if unreadable && (readable || ours) && forget.Names(l.Record, f.Key) {
 		return forget.Unclear, nil
 	}
 	return forget.Another, nil
+}
+
+// named is the key of the row that a record of the mapping's topics names, whether the mapping
+// takes it or not; "" if none can be read.
+func (f *forgetting) named(r *deadletter.Record) (key string, err error) {
+	decoded, err := f.asked.decoders[0](r)
+	if _, bad := errors.AsType[*schemas.DecodeError](err); bad {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("decode %s: %w", cluster.PlaceOf(r), err)
+	}
+	key, _, _ = f.asked.router.Identify(f.mapping, decoded)
+	return key, nil
 }
 
 // rowHas reports whether a row that matches no record is of the key.

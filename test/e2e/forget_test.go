@@ -437,3 +437,31 @@ func TestForgottenLettersOfACompactedTopicAreTombstoned(t *testing.T) {
 	}
 	sink.terminate(t)
 }
+
+// The mapping took the records when they became dead letters, and does not any more. Of one whose
+// key cannot be read it is not decided whose it is.
+func TestForgottenLettersOfRecordsThatTheMappingNoLongerTakes(t *testing.T) {
+	t.Parallel()
+	const one, two, three = mark + "one", mark + "two", mark + "three"
+	w := newWorld(t, withStrictTables)
+	sink := w.run(head + deadLetters + mappings)
+	keyless := event("customers", "", fmt.Sprintf(`{"op":"upsert","attributes":{"emailAddress":%q},"segments":{"tier":"gold"}}`, two))
+	keyless.Key = nil
+	w.produce(marked(one, "gold", one+" is far too long a name"))
+	w.until("its dead letter, the first", func() bool { return len(w.dead()) == 1 })
+	w.produce(marked(three, "gold", three+" is far too long a name of "+two), keyless)
+	w.settled()
+	w.until("three dead letters", func() bool { return len(w.dead()) == 3 })
+	sink.terminate(t)
+
+	w.write(head + deadLetters + strings.Replace(mappings, "    routes: [{when:", "    when: attributes.seq == 7\n    routes: [{when:", 1))
+	if r := w.forgets("--yes "+two, 1); states(r, forget.Letter)[forget.Left] != 1 || r.Left != 1 {
+		t.Errorf("a record whose key cannot be read: got %d left of %+v, want it alone", r.Left, r.Places)
+	}
+	if r := w.forgets("--yes "+one, 0); states(r, forget.Letter)[forget.Removed] != 1 || len(w.remaining()) != 2 {
+		t.Errorf("got %d left of %+v, want its letter removed", r.Left, r.Places)
+	}
+	if out, code := w.execute("dlq list"); code != 0 || strings.Count(out, "  open  ") != 2 {
+		t.Errorf("open letters: got exit code %d and\n%s\nwant the others'", code, out)
+	}
+}
