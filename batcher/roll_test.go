@@ -127,13 +127,15 @@ func TestGateHoldsBackRollsAndFurtherAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, gate := fullFiles(t, func(m *files.Mapping) { m.Roll.Rows = 1 })
 		w.triggers <- &refusal{transient: true}
-		gate.retry.Store(int64(time.Hour))
 		w.run()
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(90 * time.Second)
 		w.append(write(schemas.Upsert, "2"))
 		w.said()
 		gate.roll.Store(0)
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		gate.retry.Store(int64(time.Hour))
 		time.Sleep(time.Hour)
 		w.said(`2m0s intend upsert 1/1 attempt 1 "" holds 100-100`, `2m0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,,\n2,,\n", service said no`)
 		if got := w.b.Status()[0].Import.Step; got != contract.Waiting {

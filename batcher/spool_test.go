@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contract"
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -140,6 +141,64 @@ func TestSealIsRepeatedUntilTheDiskTakesIt(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		w.lastSaid("confirm upsert 1/1")
 		w.wantSpool()
+	})
+}
+
+// TestFileWhoseSlotIsGoneOnceItCanGoWaits: an import by hand takes the last one while the disk
+// refuses the file, or the ledger its intent.
+func TestFileWhoseSlotIsGoneOnceItCanGoWaits(t *testing.T) {
+	for name, fails := range map[string]func(*world) (back func()){
+		"the disk was full": (*world).breakDisk,
+		"the ledger had no room": func(w *world) func() {
+			set := func(err error) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.unfit = err
+			}
+			set(errors.New("no room"))
+			return func() { set(nil) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, gate := fullFiles(t, func(m *files.Mapping) { m.Roll.Rows = 1 })
+				gate.roll.Store(0)
+				w.run()
+				back := fails(w)
+				w.append(write(schemas.Upsert, "1"))
+				time.Sleep(time.Hour)
+				gate.roll.Store(int64(12 * time.Hour))
+				gate.retry.Store(int64(12 * time.Hour))
+				back()
+				time.Sleep(time.Hour)
+				w.said()
+				if got := w.b.Status()[0].Import; got == nil || got.Step != contract.Waiting {
+					t.Errorf("import: got %+v, want it waiting", got)
+				}
+				gate.retry.Store(0)
+				time.Sleep(2 * time.Minute)
+				w.lastSaid("confirm upsert 1/1")
+			})
+		})
+	}
+}
+
+// TestStopEndsAnIntentThatWaitsAfterTheLedgerRefusedIt: nothing was sent, so that nothing is left to await.
+func TestStopEndsAnIntentThatWaitsAfterTheLedgerRefusedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, gate := fullFiles(t, func(m *files.Mapping) { m.Roll.Rows = 1 })
+		gate.roll.Store(0)
+		w.unfit = errors.New("no room")
+		w.run()
+		w.append(write(schemas.Upsert, "1"))
+		synctest.Wait()
+		gate.retry.Store(int64(12 * time.Hour))
+		time.Sleep(time.Hour)
+		begun := time.Now()
+		if err := w.stop(); err != nil || time.Since(begun) > time.Second {
+			t.Errorf("stop: got %v after %v, want nil at once", err, time.Since(begun))
+		}
+		w.said()
 	})
 }
 

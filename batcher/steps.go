@@ -111,16 +111,10 @@ func (b *Batcher) callsOfChildren() map[reconcile.At]bool {
 	return at
 }
 
-// intend waits for the gate, and while a person has paused the mapping, and commits the
-// intent.
+// intend waits until the file may go, and commits the intent. A ledger that refuses may do so
+// for hours: each further attempt waits likewise.
 func (r *importRun) intend(ctx, send context.Context, imp *contract.Import) error {
-	for step, wait := r.heldBack(imp); wait > 0; step, wait = r.heldBack(imp) {
-		r.enter(step, *imp)
-		if err := retry.Sleep(ctx, wait); err != nil {
-			return err
-		}
-	}
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(r.untilLetGo(ctx, imp), ctx.Err()); err != nil {
 		return err
 	}
 	if r.batcher.spool.Lacks(imp.File) {
@@ -128,8 +122,29 @@ func (r *importRun) intend(ctx, send context.Context, imp *contract.Import) erro
 		return r.startOver(ctx, send, *imp)
 	}
 	imp.Execution = ""
-	r.enter(contract.Intending, *imp)
-	return r.commit(send, "intend", *imp, r.batcher.ledger.Commit)
+	send, giveUp := context.WithCancel(send)
+	defer giveUp()
+	refused := false
+	return r.commit(send, "intend", *imp, func(send context.Context, intent contract.Import, claims []Claim) error {
+		if refused && r.untilLetGo(ctx, imp) != nil {
+			giveUp()
+			return ctx.Err()
+		}
+		refused = true
+		r.enter(contract.Intending, intent)
+		return r.batcher.ledger.Commit(send, intent, claims)
+	})
+}
+
+// untilLetGo waits for the gate, and while a person has paused the mapping.
+func (r *importRun) untilLetGo(ctx context.Context, imp *contract.Import) error {
+	for step, wait := r.heldBack(imp); wait > 0; step, wait = r.heldBack(imp) {
+		r.enter(step, *imp)
+		if err := retry.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // heldBack is how long a file that is complete has to wait, and for what.
@@ -139,15 +154,16 @@ func (r *importRun) heldBack(imp *contract.Import) (contract.Step, time.Duration
 		return contract.Paused, pausedWait
 	}
 	further := r.generation.from.Part > 0 || imp.Part > 1 || imp.Attempt > 1 || r.refusals > 0
+	reserve := true // roll has let it go; while it was written, an import by hand may have taken the last slot
 	switch {
 	case further:
 		// A file that continues another one is like a file of its own: the reserve is
 		// for further tries.
-		return contract.Waiting, r.queue.gated(imp, r.files[0].Split == 0 || imp.Attempt > 1 || r.refusals > 0)
+		reserve = r.files[0].Split == 0 || imp.Attempt > 1 || r.refusals > 0
 	case r.waited: // another import may have taken the slot, or the day be another one
-		return contract.Waiting, r.queue.gated(imp, r.queue.takesReserve(r.generation))
+		reserve = r.queue.takesReserve(r.generation)
 	}
-	return "", 0
+	return contract.Waiting, r.queue.gated(imp, reserve)
 }
 
 // commit writes a step, again and again while the assignment lives.

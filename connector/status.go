@@ -381,10 +381,9 @@ func (d importsAPI) TakeSlot(name string) (any, error) {
 		return nil, err
 	case m.SlotsLeft == nil:
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: this process does not have its table; %s", name, d.now().orOwner(m.Owner))}
-	case *m.SlotsLeft == 0:
+	case !d.now().pacing.Took(name):
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: no import is left today, all %d were used", name, m.SlotsPerDay)}
 	}
-	d.now().pacing.Took(name)
 	return d.find(name)
 }
 

@@ -20,6 +20,7 @@ type Pacer struct {
 	record Record
 	clock  *clock.Clock
 	tables map[string]*Table // by mapping
+	taking sync.Mutex        // an import by hand
 }
 
 // New makes a pacer of tables by their mappings.
@@ -133,10 +134,17 @@ func (p *Pacer) Refused(mapping string, at time.Time) (wait time.Duration) {
 	return wait
 }
 
-// Took notes an import that was made by hand.
-func (p *Pacer) Took(mapping string) {
+// Took notes an import that was made by hand; false: the table has none left today. Of several
+// requests at once each gets a slot of its own.
+func (p *Pacer) Took(mapping string) bool {
+	p.taking.Lock()
+	defer p.taking.Unlock()
+	if left, _ := p.Remaining(mapping); left == 0 {
+		return false
+	}
 	t := p.tables[mapping]
 	p.record.FillSlots(t.Topic, t.Name, p.Days(mapping))
+	return true
 }
 
 // Remaining is how many imports the mapping's table has left today; ok is false

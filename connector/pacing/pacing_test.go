@@ -2,6 +2,8 @@ package pacing
 
 import (
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,6 +43,46 @@ func TestAnImportByHandTakesASlot(t *testing.T) {
 			t.Errorf("slots left: got %d, want 2", left)
 		}
 	})
+}
+
+// slowly is a record of slots that is read so slowly that requests overlap.
+type slowly struct {
+	*ledger
+	mu sync.Mutex
+}
+
+func (s *slowly) Slots(home, table string) ([]time.Time, bool) {
+	s.mu.Lock()
+	used, ok := s.ledger.Slots(home, table)
+	s.mu.Unlock()
+	time.Sleep(50 * time.Millisecond)
+	return used, ok
+}
+
+func (s *slowly) FillSlots(home, table string, at []time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.FillSlots(home, table, at)
+}
+
+func TestImportsByHandAtOnceDoNotShareTheLastSlot(t *testing.T) {
+	l := &slowly{ledger: &ledger{}}
+	p := New(l, clock.New(nil, nil), map[string]*Table{
+		"customers": {Plan: slots.Plan{PerDay: 1, Zone: time.FixedZone("far from midnight", (12-time.Now().UTC().Hour())*60*60), Every: time.Hour}, Name: "customers", Topic: "crm"},
+	})
+	var took atomic.Int32
+	var requests sync.WaitGroup
+	for range 3 {
+		requests.Go(func() {
+			if p.Took("customers") {
+				took.Add(1)
+			}
+		})
+	}
+	requests.Wait()
+	if took.Load() != 1 {
+		t.Errorf("got %d imports, want the one that was left", took.Load())
+	}
 }
 
 // The service had no time for a file that has the day's last slot.
