@@ -29,6 +29,9 @@ type Source struct {
 // errCompacted says that the receipts topic keeps one receipt of a key and forgets the others.
 var errCompacted = errors.New("the receipts topic is compacted: of the receipts of one key the older ones are removed. Set its cleanup.policy to delete")
 
+// errNoLeader is why the brokers do not tell a partition's end.
+var errNoLeader = errors.New("the brokers do not know the partition's leader")
+
 // bounds is the offsets of a partition from one up to, not including, another.
 type bounds struct{ from, to int64 }
 
@@ -224,8 +227,8 @@ func (s *source) records(ctx context.Context, p *Partition, from, to int64, each
 
 const (
 	fetchWait = 250 * time.Millisecond
-	// quiet is how long no record comes, so many times in a row with the brokers at hand, before
-	// a partition counts as read: its last record may be of a transaction that was aborted.
+	// quiet is how long no record comes, so many times in a row with the partitions' leaders at hand,
+	// before a partition counts as read: its last record may be of a transaction that was aborted.
 	quiet  = 3 * time.Second
 	quiets = 3
 
@@ -269,8 +272,8 @@ func (s *source) scan(ctx context.Context, topic string, all map[int32]bounds, e
 			return next, err
 		}
 		if fetches.NumRecords() == 0 {
-			if err := client.Ping(ctx); err != nil {
-				return next, fmt.Errorf("read topic %s: no records, and no answer from the brokers: %w", topic, err)
+			if err := reachable(ctx, client, topic, missing); err != nil {
+				return next, err
 			}
 			continue
 		}
@@ -290,6 +293,19 @@ func (s *source) scan(ctx context.Context, topic string, all map[int32]bounds, e
 		}
 	}
 	return next, nil
+}
+
+// reachable tells silence from leaders that do not answer, whatever other brokers do.
+func reachable(ctx context.Context, client *kgo.Client, topic string, missing map[int32]bool) error {
+	asking, cancel := context.WithTimeout(ctx, quiet)
+	defer cancel()
+	ends, err := kadm.NewClient(client).ListEndOffsets(asking, topic)
+	for partition := range missing {
+		if end, listed := ends.Lookup(topic, partition); !listed || end.Err != nil {
+			return fmt.Errorf("read %s[%d]: no records, and no answer from its leader: %w", topic, partition, cmp.Or(end.Err, err, errNoLeader))
+		}
+	}
+	return nil
 }
 
 func failure(topic string, fetches kgo.Fetches) (failed error) {
