@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -309,9 +310,23 @@ func (r *Reader) Between(ctx context.Context, spans map[TopicPartition]Span, eac
 
 // Tail reads partitions from given offsets on. It is used by one goroutine.
 type Tail struct {
-	client *kgo.Client
-	next   map[TopicPartition]int64
+	client    *kgo.Client
+	next      map[TopicPartition]int64
+	throttled throttle
 }
+
+// throttle is until when a broker gives the login nothing, in Unix milliseconds: its quota is used up.
+type throttle struct{ until atomic.Int64 }
+
+// OnBrokerThrottle is the client's hook.
+func (t *throttle) OnBrokerThrottle(_ kgo.BrokerMetadata, interval time.Duration, afterResponse bool) {
+	if until := time.Now().Add(interval).UnixMilli(); afterResponse && until > t.until.Load() {
+		t.until.Store(until)
+	}
+}
+
+// since reports whether that was so at some time since then: silence means nothing.
+func (t *throttle) since(begun time.Time) bool { return t.until.Load() >= begun.UnixMilli() }
 
 // Tail begins to read. The offsets must not lie before the log's start.
 func (r *Reader) Tail(from map[TopicPartition]int64) (*Tail, error) {
@@ -331,6 +346,7 @@ func (r *Reader) Tail(from map[TopicPartition]int64) (*Tail, error) {
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),  // a gap must show
 		kgo.MetadataMinAge(time.Second),              // a leader that moves is found before silence means anything
 		kgo.FetchMaxWait(fetchWait),
+		kgo.WithHooks(&t.throttled),
 	}, r.opts...)...)
 	if err != nil {
 		return nil, err
@@ -349,7 +365,7 @@ const (
 	// transaction that was aborted, or compacted away. It spans many fetches.
 	quiet = 3 * time.Second
 	// quiets is how many times in a row that has to be so, the partitions' leaders
-	// being at hand each time: leaders move.
+	// being at hand each time, and no quota of theirs used up: leaders move.
 	quiets = 3
 )
 
@@ -364,12 +380,17 @@ func (t *Tail) Until(ctx context.Context, spans map[TopicPartition]Span, each fu
 		}
 	}
 	for silences := 0; len(missing) > 0; {
+		begun := time.Now()
 		polling, cancel := context.WithTimeout(ctx, quiet)
 		fetches := t.client.PollFetches(polling)
 		silent := polling.Err() != nil && fetches.NumRecords() == 0
 		cancel()
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if silent && t.throttled.since(begun) {
+			silences = 0
+			continue
 		}
 		if silent {
 			if err := t.reachable(ctx, missing); err != nil {

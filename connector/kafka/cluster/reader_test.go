@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -120,6 +121,32 @@ func TestTailEndsWhereNothingMoreCanBeSeen(t *testing.T) {
 	defer tail.Close()
 	if got := readTo(t, tail, map[cluster.TopicPartition]int64{p: 2}); !slices.Equal(got[p], []int64{0}) {
 		t.Errorf("got %v, want the committed record alone", got)
+	}
+}
+
+// A login whose quota is used up gets nothing for a while, which is not the end.
+func TestTailWaitsWhileABrokerThrottlesTheLogin(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 1)
+	p := cluster.TopicPartition{Topic: "a"}
+	var fetches atomic.Int32
+	b.ControlKey(kmsg.Fetch.Int16(), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		b.KeepControl()
+		if fetches.Add(1) > 11 { // more than three silences
+			return nil, nil, false
+		}
+		res := req.ResponseKind().(*kmsg.FetchResponse)
+		res.ThrottleMillis = 1000
+		return res, nil, true
+	})
+	tail, err := newReader(t, b).Tail(map[cluster.TopicPartition]int64{p: 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tail.Close()
+	if got := readTo(t, tail, map[cluster.TopicPartition]int64{p: 1}); !slices.Equal(got[p], []int64{0}) {
+		t.Errorf("got %v, want the record that comes once the broker gives records again", got)
 	}
 }
 
