@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -249,7 +250,9 @@ func (s *source) scan(ctx context.Context, topic string, all map[int32]bounds, e
 	if len(missing) == 0 {
 		return next, nil
 	}
+	var throttled throttle
 	client, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.WithHooks(&throttled),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: starts}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.KeepControlRecords(), // they may be a partition's last
@@ -262,6 +265,7 @@ func (s *source) scan(ctx context.Context, topic string, all map[int32]bounds, e
 	}
 	defer client.Close()
 	for silences := 0; len(missing) > 0 && silences < quiets; silences++ {
+		begun := time.Now()
 		polling, cancel := context.WithTimeout(ctx, quiet)
 		fetches := client.PollFetches(polling)
 		cancel()
@@ -270,6 +274,10 @@ func (s *source) scan(ctx context.Context, topic string, all map[int32]bounds, e
 		}
 		if err := failure(topic, fetches); err != nil {
 			return next, err
+		}
+		if fetches.NumRecords() == 0 && throttled.since(begun) {
+			silences = -1
+			continue
 		}
 		if fetches.NumRecords() == 0 {
 			if err := reachable(ctx, client, topic, missing); err != nil {
@@ -294,6 +302,19 @@ func (s *source) scan(ctx context.Context, topic string, all map[int32]bounds, e
 	}
 	return next, nil
 }
+
+// throttle is until when a broker gives the login nothing, in Unix milliseconds: its quota is used up.
+type throttle struct{ until atomic.Int64 }
+
+// OnBrokerThrottle is the client's hook.
+func (t *throttle) OnBrokerThrottle(_ kgo.BrokerMetadata, interval time.Duration, afterResponse bool) {
+	if until := time.Now().Add(interval).UnixMilli(); afterResponse && until > t.until.Load() {
+		t.until.Store(until)
+	}
+}
+
+// since reports whether that was so at some time since then: silence means nothing.
+func (t *throttle) since(begun time.Time) bool { return t.until.Load() >= begun.UnixMilli() }
 
 // reachable tells silence from leaders that do not answer, whatever other brokers do.
 func reachable(ctx context.Context, client *kgo.Client, topic string, missing map[int32]bool) error {
