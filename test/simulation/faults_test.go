@@ -142,6 +142,7 @@ var faults = []fault{
 	{2, func(w *world) (string, func(), time.Duration) { return w.slowDisk() }},
 	{1, func(w *world) (string, func(), time.Duration) {
 		w.witness.miscounted.Store(true)
+		w.miscounts = true
 		return "imports have more rows in error than there are", func() { w.witness.miscounted.Store(false) }, w.between(10*time.Second, mostMissing)
 	}},
 	{2, func(w *world) (string, func(), time.Duration) { return w.landLate() }},

@@ -268,7 +268,9 @@ func (w *world) judge(ctx context.Context) {
 	}
 	dead, strange := readLetters(records, w.plan.tables)
 	for _, s := range strange {
-		w.fail("%s", s)
+		if !w.miscounts || !strings.Contains(s, "that the service's output files do not name") {
+			w.fail("%s", s)
+		}
 	}
 	tablesOf, perDay := map[string][]string{}, map[string]int{}
 	for _, t := range w.plan.tables {

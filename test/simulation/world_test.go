@@ -48,32 +48,33 @@ const (
 
 // world is everything that a seed decides, and everything around the members.
 type world struct {
-	seed     uint64
-	dropped  map[int]bool // strikes that do not happen
-	struck   int          // strikes so far
-	strikes  []int        // those that did happen
-	plan     plan
-	rnd      *rand.Rand
-	dir      string
-	follow   bool   // the transcript is shown as it grows
-	logs     string // folder for the members' logs; "": they are dropped
-	begun    time.Time
-	network  *network
-	own      *host
-	broker   *kfake.Cluster
-	service  *sandbox.Sandbox
-	disks    *disks
-	witness  *witness
-	server   *http.Server
-	schemas  *http.Server
-	registry registry
-	down     bool // the service
-	slow     bool // the service
-	skewed   bool // a clock has been wrong
-	client   *kgo.Client
-	admin    *kadm.Client
-	members  []*member
-	former   []process // killed, and not seen to have ended
+	seed      uint64
+	dropped   map[int]bool // strikes that do not happen
+	struck    int          // strikes so far
+	strikes   []int        // those that did happen
+	plan      plan
+	rnd       *rand.Rand
+	dir       string
+	follow    bool   // the transcript is shown as it grows
+	miscounts bool   // imports had more rows in error than there were, which no record stands for
+	logs      string // folder for the members' logs; "": they are dropped
+	begun     time.Time
+	network   *network
+	own       *host
+	broker    *kfake.Cluster
+	service   *sandbox.Sandbox
+	disks     *disks
+	witness   *witness
+	server    *http.Server
+	schemas   *http.Server
+	registry  registry
+	down      bool // the service
+	slow      bool // the service
+	skewed    bool // a clock has been wrong
+	client    *kgo.Client
+	admin     *kadm.Client
+	members   []*member
+	former    []process // killed, and not seen to have ended
 	// unremovable are files of spools whose disk took no files for a time: one that was to
 	// be removed then is left until the next start.
 	unremovable map[string]bool
