@@ -56,26 +56,30 @@ type attempt struct {
 	took   []time.Time
 }
 
+// of is what the import's attempt took of the table's slots, as far as it is the last one.
+func (a Attempts) of(table string, im Import) attempt {
+	if last := a[table]; last.file == im.File && last.number == im.Attempt {
+		return last
+	}
+	return attempt{file: im.File, number: im.Attempt}
+}
+
 // Lacks returns the times on whose days the import's attempt has taken no slot of the table. One
 // that was refused on a day is sent on the next.
 func (a Attempts) Lacks(table string, im Import, at []time.Time) []time.Time {
-	last := a[table]
-	if last.file != im.File || last.number != im.Attempt {
-		return at
-	}
+	took := a.of(table, im).took
 	return slices.DeleteFunc(slices.Clone(at), func(day time.Time) bool {
-		return slices.ContainsFunc(last.took, func(t time.Time) bool { return slots.SameDay(t, day, day.Location()) })
+		return slices.ContainsFunc(took, func(t time.Time) bool { return slots.SameDay(t, day, day.Location()) })
 	})
 }
 
-// Took notes that the import's attempt has slots of the table on the days of these times.
-func (a Attempts) Took(table string, im Import, at []time.Time) {
-	last := a[table]
-	if last.file != im.File || last.number != im.Attempt {
-		last = attempt{file: im.File, number: im.Attempt}
-	}
-	last.took = append(last.took, a.Lacks(table, im, at)...)
-	a[table] = last
+// Take is Lacks, and notes that the attempt has slots of the table on these days from now on.
+func (a Attempts) Take(table string, im Import, at []time.Time) (lacked []time.Time) {
+	lacked = a.Lacks(table, im, at)
+	now := a.of(table, im)
+	now.took = append(now.took, lacked...)
+	a[table] = now
+	return lacked
 }
 
 // slotsOf is the account of a table's uses, which may be of none.

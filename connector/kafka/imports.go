@@ -393,8 +393,7 @@ func (p *Partition) takeSlot(home SlotPartition, im ack.Import) bool {
 	if p.state != reading {
 		return false
 	}
-	p.ledger.UseSlots(home.Table, p.attempts.Lacks(home.Table, im, home.At))
-	p.attempts.Took(home.Table, im, home.At)
+	p.ledger.UseSlots(home.Table, p.attempts.Take(home.Table, im, home.At))
 	return true
 }
 

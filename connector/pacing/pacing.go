@@ -54,8 +54,7 @@ type Table struct {
 	learnt     time.Time                      // the day on which that was looked for
 	learnAgain time.Time                      // not before
 
-	mu   sync.Mutex
-	full time.Time // a day whose imports are used up, as the service has said last
+	full atomic.Pointer[time.Time] // a day whose imports are used up, as the service has said last; nil: it has not
 }
 
 // askAgain is how soon a table is asked for again whose record is not ours to
@@ -83,15 +82,8 @@ func (p *Pacer) Wait(mapping string, imp *contract.Import, retry bool) (wait tim
 // isFull reports whether the service has said that the imports of that day are used up: who has
 // a slot of it has none.
 func (t *Table) isFull(day time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.SameDay(t.full, day)
-}
-
-func (t *Table) setFull(day time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.full = day
+	full := t.full.Load()
+	return full != nil && t.SameDay(*full, day)
 }
 
 // Days are the times that it may be, one for each calendar day of the mapping, in its time zone.
@@ -124,7 +116,7 @@ func (p *Pacer) Refused(mapping string, at time.Time) (wait time.Duration) {
 	used, ok := p.record.Slots(t.Topic, t.Name)
 	wait = noSlotWait
 	for _, day := range days {
-		t.setFull(day)
+		t.full.Store(&day)
 		_, ends := slots.Day(day, t.Zone)
 		wait = min(wait, ends.Sub(day))
 		if ok {
