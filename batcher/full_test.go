@@ -198,6 +198,21 @@ func TestFileThatIsTooLargeForTheServiceIsHalved(t *testing.T) {
 	}
 }
 
+// halvesUntilOneRow writes three rows to a file that is refused as too large, and then one.
+func halvesUntilOneRow(t *testing.T, w *world, halved, reason string) {
+	t.Helper()
+	w.append(customersFrom(0, 3)...)
+	time.Sleep(time.Minute)
+	w.lastSaid(halved)
+	lose(w.b, "customers")
+	synctest.Wait()
+	w.append(customersFrom(0, 1)...)
+	time.Sleep(2 * time.Hour)
+	if got, halted := w.b.Halted("customers"); !halted || !strings.Contains(got, reason) {
+		t.Errorf("one row: got halted %v, %q, want the mapping halted", halted, got)
+	}
+}
+
 // TestImportThatFailedAsTooLargeIsHalved: FAILED may say so, too. A single row is not
 // divided: the mapping halts.
 func TestImportThatFailedAsTooLargeIsHalved(t *testing.T) {
@@ -208,16 +223,7 @@ func TestImportThatFailedAsTooLargeIsHalved(t *testing.T) {
 		m := testMapping()
 		m.Roll.Rows, m.CSV.Compression = 3, "GZIP"
 		w.start(m)
-		w.append(customersFrom(0, 3)...)
-		time.Sleep(time.Minute)
-		w.lastSaid(`start over at 1/1 attempt 2 ""`)
-		lose(w.b, "customers")
-		synctest.Wait()
-		w.append(customersFrom(0, 1)...)
-		time.Sleep(2 * time.Hour)
-		if reason, halted := w.b.Halted("customers"); !halted || !strings.Contains(reason, "FAILED") {
-			t.Errorf("one row: got halted %v, %q, want the mapping halted", halted, reason)
-		}
+		halvesUntilOneRow(t, w, `start over at 1/1 attempt 2 ""`, "FAILED")
 	})
 }
 
@@ -231,16 +237,7 @@ func TestFileThatAGatewayRefusesAsTooLargeIsHalved(t *testing.T) {
 		m := testMapping()
 		m.Roll.Rows = 3
 		w.start(m)
-		w.append(customersFrom(0, 3)...)
-		time.Sleep(time.Minute)
-		w.lastSaid(`start over at 1/1 attempt 1 ""`)
-		lose(w.b, "customers")
-		synctest.Wait()
-		w.append(customersFrom(0, 1)...)
-		time.Sleep(2 * time.Hour)
-		if reason, halted := w.b.Halted("customers"); !halted || !strings.Contains(reason, "service said no") {
-			t.Errorf("one row: got halted %v, %q, want the mapping halted", halted, reason)
-		}
+		halvesUntilOneRow(t, w, `start over at 1/1 attempt 1 ""`, "service said no")
 	})
 }
 
