@@ -40,11 +40,7 @@ func (r *importRun) readToEnds(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		known := r.known[i]
-		r.queue.locked(func() { known.reading = ends })
-		err = readTo(ctx, ends, func(string) {}, func(Partition) bool { return false })
-		r.queue.locked(func() { known.reading = nil })
-		if err != nil {
+		if err := r.readTo(ctx, r.known[i], ends, func(string) {}, func(Partition) bool { return false }); err != nil {
 			return err
 		}
 	}

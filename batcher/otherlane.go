@@ -29,9 +29,8 @@ type dualLane struct {
 	suspect map[Partition]int64
 	// ends are where the logs ended after everything sent had landed; nil: not
 	// reconciling.
-	ends map[Partition]int64
-	// reading is to where the logs are read although there is no room; nil: no further.
-	reading map[Partition]int64
+	ends    map[Partition]int64
+	reading bool // the logs are read to their ends although there is no room
 	// halted is since when partitions are seen to be halted in either lane; it is the
 	// import run's own.
 	halted map[Partition]time.Time
@@ -197,16 +196,6 @@ func (q *tableQueue) confirmed(at reconcile.At) bool {
 	return ok && q.batcher.cfg.Peer.Confirmed(p, at.Offset)
 }
 
-// reads reports whether a log is read although there is no room.
-func (d *dualLane) reads() bool {
-	for p, end := range d.reading {
-		if p.Read() < end {
-			return true
-		}
-	}
-	return false
-}
-
 // Ready reports whether there is room for more rows: in the spool, and for keys
 // that both lanes write. A spool that is found full makes room. An import that is being reconciled reads on all the same:
 // only that ends it.
@@ -218,7 +207,7 @@ func (b *Batcher) Ready() bool {
 	var bytes int64
 	for _, m := range b.byName {
 		m.queue.mu.Lock()
-		reads := m.dualLane.reads() || len(m.dualLane.suspect) > 0
+		reads := m.dualLane.reading || len(m.dualLane.suspect) > 0
 		n := m.dualLane.keys.Len()
 		bytes += m.dualLane.keys.Bytes()
 		m.queue.mu.Unlock()

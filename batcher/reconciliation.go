@@ -121,7 +121,7 @@ func (r *importRun) recordReconciling(send context.Context, imp contract.Import)
 }
 
 func (rec *reconciliation) untilReconciled(ctx, send context.Context) error {
-	defer rec.run.queue.locked(func() { rec.known.ends, rec.known.reading = nil, nil })
+	defer rec.run.queue.locked(func() { rec.known.ends = nil })
 	defer rec.waitFor("")
 	rec.leaveOut()
 	var ends map[Partition]int64
@@ -176,11 +176,11 @@ func (rec *reconciliation) readOn(ctx context.Context) (ends map[Partition]int64
 		return nil, err
 	}
 	rec.run.queue.locked(func() {
-		rec.known.ends, rec.known.reading = ends, ends
+		rec.known.ends = ends
 		rec.known.keys.Noted()
 	})
 	rec.unread = map[Partition]int64{}
-	return ends, readTo(ctx, ends, rec.waitFor, func(p Partition) bool { return rec.leaveUnread(p, ends) || rec.setApart(p, ends) })
+	return ends, rec.run.readTo(ctx, rec.known, ends, rec.waitFor, func(p Partition) bool { return rec.leaveUnread(p, ends) || rec.setApart(p, ends) })
 }
 
 // ends are where the logs of the mapping's partitions end now.
@@ -193,8 +193,10 @@ func (r *importRun) ends(ctx context.Context, m *member) (ends map[Partition]int
 }
 
 // readTo waits until the partitions were read to these offsets, but for some, and says
-// for what.
-func readTo(ctx context.Context, ends map[Partition]int64, on func(what string), without func(Partition) bool) error {
+// for what. They are read although there is no room.
+func (r *importRun) readTo(ctx context.Context, known *dualLane, ends map[Partition]int64, on func(what string), without func(Partition) bool) error {
+	r.queue.locked(func() { known.reading = true })
+	defer r.queue.locked(func() { known.reading = false })
 	for p, end := range ends {
 		for p.Read() < end && !without(p) {
 			on(contract.Unread(p, end))
