@@ -3,10 +3,12 @@
 package deploy
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -107,7 +109,9 @@ func TestImagePassesTheEndToEndSuite(t *testing.T) {
 	suite.Env = append(os.Environ(), "FEEDSINK_IMAGE="+image(t), "FEEDSINK_CONTAINER="+strings.Join(flags, " "))
 	out, err := suite.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", suite, err, out)
+		// Which test it was stands at the end too, where a reader begins.
+		failed := regexp.MustCompile(`(?m)^\s*--- FAIL: .*\n(\s+\w+\.go:\d+: .*\n)?`).FindAll(out, -1)
+		t.Fatalf("%s: %v\n%s\nfailed:\n%s", suite, err, out, bytes.Join(failed, nil))
 	}
 	t.Logf("%s", out[max(0, len(out)-300):])
 }
