@@ -37,9 +37,10 @@ func (w *world) calm(ctx context.Context) {
 				return
 			}
 		}
-		time.Sleep(w.plan.rollAge + 2*time.Minute)
+		patience := w.plan.fetchWait() + w.plan.rollAge + 2*time.Minute // a request may be under way that asks for other partitions
+		time.Sleep(patience)
 		if n, where := w.lag(ctx, w.plan.tables...); n > 0 {
-			w.fail("rows of %s were not confirmed after %v: %s", t.name, w.plan.rollAge+2*time.Minute, strings.Join(where, ", "))
+			w.fail("rows of %s were not confirmed after %v: %s", t.name, patience, strings.Join(where, ", "))
 		}
 		if n := w.imports(t, w.begun) - files; n > 0 {
 			w.fail("rows of %s, which calls could bring: got %d imports, want none", t.name, n)
@@ -49,6 +50,9 @@ func (w *world) calm(ctx context.Context) {
 		}
 	}
 }
+
+// fetchWait is how long the broker may wait for records before it answers.
+func (p *plan) fetchWait() time.Duration { return max(10*time.Second, 2*p.lookEvery) }
 
 // callable reports whether calls may bring all rows of the table.
 func (p *plan) callable(t *table) bool {

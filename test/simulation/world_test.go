@@ -301,7 +301,7 @@ func (m *member) start() {
 		Lanes: m.lanes, Log: slog.New(slog.NewTextHandler(&reader{to: to, w: w, name: name}, &slog.HandlerOptions{Level: level})), Version: "simulated", Load: load,
 		Rand: rand.New(rand.NewPCG(w.rnd.Uint64(), w.rnd.Uint64())), Dial: p.host.Dial, Listen: w.network.Listen,
 		Wall:         func() time.Time { return time.Now().Add(time.Duration(p.clock.Load())) },
-		FetchMaxWait: max(10*time.Second, 2*w.plan.lookEvery), CommitEvery: w.plan.commitEvery, LookEvery: w.plan.lookEvery,
+		FetchMaxWait: w.plan.fetchWait(), CommitEvery: w.plan.commitEvery, LookEvery: w.plan.lookEvery,
 	})
 	if err != nil {
 		w.fail("%s does not start: %v", name, err)
