@@ -243,9 +243,10 @@ func (d mappingsAPI) Resume(ctx context.Context, name, lane string) (any, error)
 	if err != nil {
 		return nil, err
 	}
+	// One that was resumed just now is resumed again: Kafka may not have it yet.
 	lanes = slices.DeleteFunc(lanes, func(which schemas.Lane) bool {
-		_, paused := d.now().pauses.known.Paused(pauseOf(m, which))
-		return !paused
+		_, known := d.now().pauses.known.Last(pauseOf(m, which))
+		return !known
 	})
 	if len(lanes) == 0 {
 		return nil, refuse(http.StatusConflict, "mapping %s: nothing to resume, it is not paused; a mapping that is halted goes on with feedsink imports release", name)
