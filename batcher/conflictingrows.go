@@ -126,67 +126,93 @@ func (r *importRun) rejectWaiting(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// refusedWrites are writes of a key that were taken from the other lane, whose ledger
-// has them confirmed, and that the service has refused for good.
+// refusedWrites are writes of a key that the service has refused for good, and that are
+// in no file.
 type refusedWrites struct {
 	member int // the mapping's place on the queue
 	key    string
-	at     []reconcile.At
+	taken  []reconcile.At // from the other lane, whose ledger has them confirmed
+	newer  []reconcile.At // of the other lane, in favour of which older rows were left out of the file
 	reason string
 }
 
-// refuse notes what was taken of a newest state that cannot be sent, in place of what
-// was noted of older ones. It reports whether there was any.
+// why is the reason of a record's dead letter, of those taken or of those that were left out;
+// "": it has none.
+func (w *refusedWrites) why(lane schemas.Lane, at reconcile.At, taken bool) string {
+	older := func(newer reconcile.At) bool { return at.Partition != newer.Partition || at.Offset < newer.Offset }
+	switch {
+	case taken && slices.Contains(w.taken, at):
+		return w.reason
+	case !taken && lane == schemas.Batch && slices.ContainsFunc(w.newer, older):
+		return "its row was left out of the file in favour of a newer record of the other lane, which the service refuses: " + w.reason
+	}
+	return ""
+}
+
+// refuse notes what holds no newest state that cannot be sent, in place of what was noted of
+// older ones. It reports whether any of it was taken.
 func (rec *reconciliation) refuse(n reconcile.Newest, err error) bool {
 	rec.run.queue.mu.Lock()
 	defer rec.run.queue.mu.Unlock()
 	rec.run.refusedFor = slices.DeleteFunc(rec.run.refusedFor, func(r refusedWrites) bool { return r.member == rec.member.index && r.key == n.Key })
-	if err == nil || len(n.Taken) == 0 || rec.run.batcher.cfg.Records == nil {
+	if err == nil || len(n.Taken)+len(n.For) == 0 || rec.run.batcher.cfg.Records == nil {
 		return false
 	}
 	reason := err.Error()
 	if failure, ok := errors.AsType[contract.Failure](err); ok && failure.Reason() != "" {
 		reason = failure.Reason()
 	}
-	rec.run.refusedFor = append(rec.run.refusedFor, refusedWrites{rec.member.index, n.Key, n.Taken, reason})
-	return true
+	rec.run.refusedFor = append(rec.run.refusedFor, refusedWrites{rec.member.index, n.Key, n.Taken, n.For, reason})
+	return len(n.Taken) > 0
 }
 
-// rejectTaken makes dead letters of the records of writes that were taken and
-// refused, before the import is confirmed: nothing else holds them.
-func (r *importRun) rejectTaken(ctx context.Context, imp contract.Import) error {
+// rejectRefused makes dead letters of the records of refused writes that were taken, and of
+// rows that were left out in favour of refused ones, before the import is confirmed: nothing
+// else holds them.
+func (r *importRun) rejectRefused(ctx context.Context, imp contract.Import) error {
 	r.queue.mu.Lock()
 	refused := r.refusedFor
 	r.queue.mu.Unlock()
 	for i, m := range r.queue.members {
-		deadLetters := map[string]refusedWrites{}
+		taken, left := map[string]refusedWrites{}, map[string]refusedWrites{}
 		for _, w := range refused {
-			if w.member == i {
-				deadLetters[w.key] = w
+			if w.member == i && len(w.taken) > 0 {
+				taken[w.key] = w
 			}
-		}
-		if len(deadLetters) == 0 {
-			continue
+			if w.member == i && len(w.newer) > 0 {
+				left[w.key] = w
+			}
 		}
 		imp := imp
-		imp.Mapping, imp.Table, imp.Members, imp.OnlyTaken = m.Name, m.Table, nil, true
-		r.enter(contract.DeadLettering, imp)
-		r.log.Warn("writes that former routes gave to the other lane are refused by the service; their records become dead letters",
-			"mapping", m.Name, "keys", len(deadLetters))
-		each := func(mapping string, _ schemas.Lane, w *schemas.Write, at spool.At) string {
-			refused := deadLetters[w.Key]
-			if mapping == m.Name && slices.Contains(refused.at, rejects.Place(at)) {
-				return refused.reason
-			}
-			return ""
+		imp.Mapping, imp.Table, imp.Members = m.Name, m.Table, nil
+		imp.OnlyTaken = true
+		if err := r.rejectWrites(ctx, imp, taken, "writes that former routes gave to the other lane are refused by the service; their records become dead letters"); err != nil {
+			return err
 		}
-		if err := r.retrying(ctx, "make dead letters of refused writes", func(ctx context.Context) error {
-			return r.batcher.cfg.Records.Again(ctx, imp, r.generation.claims, each)
-		}); err != nil {
+		imp.OnlyTaken, imp.Op = false, schemas.Upsert // not that of the file: none of these rows was in it
+		imp.MayBeLoaded = r.adopted != nil || r.generation.from.Part > 0
+		if err := r.rejectWrites(ctx, imp, left, "the service refuses writes of the other lane in favour of which rows were left out of the file; the rows' records become dead letters"); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (r *importRun) rejectWrites(ctx context.Context, imp contract.Import, refused map[string]refusedWrites, what string) error {
+	if len(refused) == 0 {
+		return nil
+	}
+	r.enter(contract.DeadLettering, imp)
+	r.log.Warn(what, "mapping", imp.Mapping, "keys", len(refused))
+	each := func(mapping string, lane schemas.Lane, w *schemas.Write, at spool.At) string {
+		if refused, ok := refused[w.Key]; ok && mapping == imp.Mapping {
+			return refused.why(lane, rejects.Place(at), imp.OnlyTaken)
+		}
+		return ""
+	}
+	return r.retrying(ctx, "make dead letters of refused writes", func(ctx context.Context) error {
+		return r.batcher.cfg.Records.Again(ctx, imp, r.generation.claims, each)
+	})
 }
 
 // anewReason is the reason of the dead letter of a key whose profile may have been made

@@ -115,6 +115,10 @@ func (l *lanes) run(records int, calming func(), arrived func() bool, lives ...f
 	if !all {
 		l.t.Errorf("after six hours: got committed %d and %d of %d, want all", l.immediate.offset, l.batch.offset, len(l.log))
 	}
+	if l.refuses {
+		l.noneLost()
+		return
+	}
 	if want := l.want(nil); !reflect.DeepEqual(l.table, want) {
 		l.t.Errorf("table:\n got %v\nwant %v\nlog %s", l.table, want, l.written())
 	}
@@ -126,6 +130,42 @@ func (l *lanes) run(records int, calming func(), arrived func() bool, lives ...f
 	}
 	if got, want := l.want(l.dead), l.want(nil); !reflect.DeepEqual(got, want) {
 		l.t.Errorf("table without the records %v, which are dead letters:\n got %v\nwant %v\nlog %s", slices.Sorted(maps.Keys(l.dead)), got, want, l.written())
+	}
+}
+
+// TestRowLeftOutForAWriteThatIsRefusedIsADeadLetter explores the same where the service refuses
+// some of the upserts in favour of which rows are left out of their files: each record is in
+// the table, was replaced by one that is newer, or is a dead letter.
+func TestRowLeftOutForAWriteThatIsRefusedIsADeadLetter(t *testing.T) {
+	const seeds = 120
+	left := 0
+	for seed := range uint64(seeds) {
+		l := &lanes{
+			t: t, refuses: true, bundle: seed%3 == 1, auto: seed%3 == 2, halts: time.Duration(seed%2*(seed%9+1)) * 20 * time.Second,
+			setApart: new(atomic.Int64), called: new(atomic.Int64),
+		}
+		synctest.Test(t, func(*testing.T) { l.explore(seed) })
+		for at := range l.dead {
+			if l.log[at].lane == schemas.Batch {
+				left++
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d\n%s", seed, strings.Join(l.tale, "\n"))
+		}
+	}
+	if left == 0 {
+		t.Error("got no dead letter of a row: a test that tells nothing")
+	}
+}
+
+// noneLost checks that each record has met the table, or one that replaces it has, or is a
+// dead letter.
+func (l *lanes) noneLost() {
+	for at, w := range l.log {
+		if l.tried[w.Key] < at && !l.dead[int64(at)] {
+			l.t.Errorf("record %d of %s: got neither it nor a newer one in the table, and no dead letter\nlog %s", at, w.Key, l.written())
+		}
 	}
 }
 
@@ -183,6 +223,9 @@ func (l *lanes) produce(n int) {
 			w.Key = "o" + w.Key
 		}
 		w.Op = []schemas.Op{schemas.Upsert, schemas.Upsert, schemas.Patch, schemas.Patch, schemas.Merge, schemas.Delete}[l.rnd.IntN(6)]
+		if l.refuses { // a write that replaces what is older, so that it shows what has met the table
+			w.Op = schemas.Upsert
+		}
 		if w.Op == schemas.Merge && !l.custom {
 			if l.flips != nil {
 				w.Op = schemas.Upsert // not all routes of theirs lead to a file

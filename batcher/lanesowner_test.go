@@ -503,6 +503,12 @@ func (o *lanesOwner) Confirmed(p Partition, offset int64) bool {
 	return p.(*lanesPartition).seen.Contains(offset)
 }
 
+func (o *lanesOwner) Refused(p Partition, offset int64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.immediate.refused.Contains(offset)
+}
+
 func (o *lanesOwner) Halted(p Partition) bool {
 	_, ok := p.(*lanesPartition)
 	return ok && o.halted()
@@ -530,6 +536,9 @@ func (o *lanesOwner) Apply(ctx context.Context, _ string, writes []schemas.Write
 			}
 			if err == nil {
 				break
+			}
+			if isRefusal(err) {
+				return nothing, err
 			}
 			if ctx.Err() != nil {
 				return nothing, ctx.Err()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +33,7 @@ type lanes struct {
 	maxRows int64         // of a file; 0: any number
 	flips   *flips        // nil: the routes do not change
 	auto    bool          // rows may be called instead
+	refuses bool          // the service refuses some of the immediate lane's upserts
 	parts   bool          // records are written to another table too, and confirmed only then
 
 	setApart *atomic.Int64 // times that it happened, in all runs
@@ -51,10 +53,13 @@ type lanes struct {
 		committed bool
 		offset    int64
 		done      ack.Ranges
+		refused   ack.Ranges
 		routes    ack.Routes
 	}
 	batch lanesCommit
 	tale  []string
+
+	refusedNow ack.Ranges // what the immediate lane commits next as refused
 }
 
 type lanesWrite struct {
@@ -109,6 +114,11 @@ func (l *lanes) linger(ctx context.Context, most time.Duration) error {
 // errAbsent is the service's 404.
 var errAbsent = errors.New("not found")
 
+func isRefusal(err error) bool {
+	_, yes := errors.AsType[*refusal](err)
+	return yes
+}
+
 // errAway is a failure of which nobody knows whether the call was carried out.
 var errAway = errors.New("no answer")
 
@@ -122,7 +132,10 @@ func (l *lanes) call(ctx context.Context, w *schemas.Write, who string) error {
 		return errAway
 	}
 	l.mu.Lock()
-	err := l.land(w, schemas.Immediate)
+	err := error(&refusal{})
+	if !l.isRefused(w) {
+		err = l.land(w, schemas.Immediate)
+	}
 	l.say("%s calls %v %s %s: %v", who, w.Op, w.Key, cellsOf(w), err)
 	l.mu.Unlock()
 	if l.chance(10) {
@@ -132,6 +145,15 @@ func (l *lanes) call(ctx context.Context, w *schemas.Write, who string) error {
 		return gone
 	}
 	return err
+}
+
+// isRefused reports whether the service refuses calls of the write: each fifth record is one
+// of those, if it is the immediate lane's.
+func (l *lanes) isRefused(w *schemas.Write) bool {
+	return l.refuses && slices.ContainsFunc(w.Cells, func(c schemas.Cell) bool {
+		at := l.place(&schemas.Write{Cells: []schemas.Cell{c}})
+		return at%5 == 0 && l.log[at].lane == schemas.Immediate
+	})
 }
 
 // land does to the table what a write means, as a call or as a row.
@@ -268,6 +290,7 @@ func (l *lanes) runImmediate(ctx context.Context) {
 	l.mu.Unlock()
 	commit := func() {
 		l.immediate.offset, l.immediate.done = tracker.Watermark(), append(ack.Ranges(nil), tracker.Confirmed()...)
+		l.immediate.refused = slices.Clone(l.refusedNow)
 	}
 	for ctx.Err() == nil {
 		l.mu.Lock()
@@ -349,10 +372,13 @@ func (l *lanes) bring(ctx context.Context, w schemas.Write, at int64, passed boo
 			tries = 0
 		case missing && tries < lastTries:
 			tries++
-		case err == nil, errors.Is(err, errAbsent) && passed:
-			if missing {
+		case err == nil, isRefusal(err), errors.Is(err, errAbsent) && passed:
+			if missing || isRefusal(err) {
 				l.dead[at] = true
 				l.say("dead letter of %d", at)
+			}
+			if isRefusal(err) {
+				l.refusedNow = l.refusedNow.Add(ack.Range{From: at, To: at + 1})
 			}
 			confirm()
 			l.mu.Unlock()

@@ -174,7 +174,7 @@ func (r *importRun) landed(ctx, send context.Context, imp contract.Import) error
 	if err := r.rejectWaiting(ctx); err != nil {
 		return err
 	}
-	if err := r.rejectTaken(ctx, imp); err != nil {
+	if err := r.rejectRefused(ctx, imp); err != nil {
 		return err
 	}
 	if len(r.apart) > 0 {

@@ -40,7 +40,7 @@ func (b *Batcher) add(m files.Mapping) error {
 	if err != nil {
 		return err
 	}
-	added := &member{Mapping: m, rows: r, dualLane: new(dualLane), waiting: waiting.New(&b.waiting)}
+	added := &member{Mapping: m, rows: r, dualLane: b.newDualLane(), waiting: waiting.New(&b.waiting)}
 	for op := range m.Loads {
 		added.accepts[op] = true
 	}

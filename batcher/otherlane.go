@@ -39,6 +39,13 @@ type dualLane struct {
 	waits map[Partition]time.Time
 }
 
+func (b *Batcher) newDualLane() *dualLane {
+	return &dualLane{keys: reconcile.Keys{Refused: func(at reconcile.At) bool {
+		p, ok := at.Partition.(Partition)
+		return ok && b.cfg.Peer.Refused(p, at.Offset)
+	}}}
+}
+
 // Other tells of a write of the other lane to one of the mapping's keys. Like
 // Append it is called in the order of the log; its error is the disk's, or ErrBusy, and
 // the same call may be made again.
@@ -57,7 +64,7 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 	if err != nil {
 		return err
 	}
-	e := reconcile.Effect{Confirmed: b.cfg.Peer.Confirmed(p, offset), Doubtful: offset < m.dualLane.suspect[p]}
+	e := reconcile.Effect{Confirmed: b.cfg.Peer.Confirmed(p, offset), Doubtful: offset < m.dualLane.suspect[p], Drops: m.rows.Drops(&w)}
 	hash := xxhash.Sum64String(w.Key)
 	e.Former = q.running != nil && q.running.adopted != nil && m.in(q.running.generation, hash) ||
 		q.adopted != nil && m.in(q.adopted.generation, hash)

@@ -262,7 +262,7 @@ func (q *tableQueue) stop() *importRun {
 	q.adopted, q.inError = nil, nil
 	q.dropWaiting()
 	for _, m := range q.members {
-		m.dualLane = new(dualLane) // its records are read again
+		m.dualLane = q.batcher.newDualLane() // its records are read again
 	}
 	if q.running != nil {
 		q.running.cancelers.stop()

@@ -171,6 +171,9 @@ func (m *missing) decide() {
 			return false
 		case p.asking:
 			return true
+		case p.newer != nil && p.refused(p.newer):
+			p.deadLetter(writes.RefusalReason(p.err), p.err)
+			return true
 		case p.newer != nil && p.hasEnded(p.newer):
 			p.endWith(receipt.Superseded, http.StatusNotFound)
 			return true
@@ -187,9 +190,19 @@ func (m *missing) decide() {
 // may wait for the patch.
 func (p *missed) hasEnded(n *newer) bool {
 	if n.lane == p.lane.which {
-		return p.partition.Ended(n.offset) || n.op == schemas.Delete && p.holdsUp(n)
+		ended, _ := p.partition.Ended(n.offset)
+		return ended || n.op == schemas.Delete && p.holdsUp(n)
 	}
 	return p.partition.OtherPassed(tables.LedgerTable(p.mapping), n.offset)
+}
+
+// refused reports whether the newer write may be a dead letter: then it makes nothing void.
+func (p *missed) refused(n *newer) bool {
+	if n.lane == p.lane.which {
+		_, refused := p.partition.Ended(n.offset)
+		return refused
+	}
+	return p.partition.OtherRefused(n.offset)
 }
 
 // holdsUp reports whether the newer write may wait for this patch: as a row whose file

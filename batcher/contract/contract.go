@@ -71,6 +71,7 @@ type Import struct {
 	Execution   string        `json:"execution,omitempty"` // "" until the service named it
 	Refused     bool          `json:"-"`                   // for good, when it was sent, or FAILED and would again; it is not loaded and waits for Release
 	OnlyTaken   bool          `json:"-"`                   // stands for writes that were taken and that no row can say
+	MayBeLoaded bool          `json:"-"`                   // of records that become dead letters: a former owner may have sent their rows
 	Adopted     bool          `json:"-"`                   // a former owner sent it, and it is awaited
 	OnlyErrors  bool          `json:"-"`                   // of it only records are left whose rows were in error under a former owner, and had no other place
 }
@@ -287,6 +288,9 @@ type Peer interface {
 	Look(ctx context.Context) error
 	// Confirmed reports whether that shows the record at offset as confirmed.
 	Confirmed(p Partition, offset int64) bool
+	// Refused reports whether that shows the record at offset, if it is confirmed, as one that
+	// may have become a dead letter.
+	Refused(p Partition, offset int64) bool
 	// Halted reports whether that shows the partition as halted there, so that what is
 	// not confirmed stays so until a person acts.
 	Halted(p Partition) bool

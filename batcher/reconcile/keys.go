@@ -46,6 +46,8 @@ type Effect struct {
 	// Former: that file is a former owner's, who may have dropped rows of the key in
 	// favour of a write that has not landed.
 	Former bool
+	// Drops: rows of the key that are older are dropped in its favour.
+	Drops bool
 	// Late: the write came to the log after all of the mapping's files, and all
 	// that Next gave out, had landed.
 	Late bool
@@ -54,6 +56,10 @@ type Effect struct {
 // Keys are the keys that are followed: those with a write of the other lane that
 // is not known to be confirmed, and those that are conflicting.
 type Keys struct {
+	// Refused reports whether the service may have refused a write of the other lane that is
+	// confirmed; nil: it has refused none.
+	Refused func(At) bool
+
 	byKey map[string]*state
 	bytes int64
 	out   map[any]bool // partitions whose keys are left out
@@ -91,7 +97,8 @@ func (k *Keys) follow(key string) *state {
 // Other takes a write of the other lane.
 func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 	known := k.byKey[w.Key] != nil
-	if !known && e.Confirmed && !e.Doubtful && !e.Flying && e.Overtaken == 0 {
+	shares := len(e.Dropped) > 0 && (!e.Confirmed || k.refused(at))
+	if !known && e.Confirmed && !shares && !e.Doubtful && !e.Flying && e.Overtaken == 0 {
 		return // it landed before any file that could hold a row of the key
 	}
 	s := k.follow(w.Key)
@@ -107,9 +114,12 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 		s.drop()
 	}
 	for _, fate := range e.Dropped {
-		if !e.Confirmed {
+		if shares {
 			s.shares = append(s.shares, share{fate, at})
 		}
+	}
+	if e.Former && e.Drops && (!e.Confirmed || k.refused(at)) {
+		s.leave(at)
 	}
 	overtaken := 0
 	if e.Overtaken > 0 {
@@ -121,11 +131,18 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 	s.overtaken = max(s.overtaken, overtaken)
 	switch {
 	case e.Late && !s.sending && !s.owed && whole(w):
-		s.conflicting = false // it lands last whatever came before
+		s.conflicting, s.dropped = false, nil // it lands last whatever came before
 	case e.Flying:
 		s.conflicting = true
 		s.owed = s.owed || e.Former && s.sent == 0
 	}
+}
+
+func (k *Keys) refused(at At) bool { return k.Refused != nil && k.Refused(at) }
+
+// applied tells of writes of the other lane whether the service is known to have applied them.
+func (k *Keys) applied(confirmed func(At) bool) func(At) bool {
+	return func(at At) bool { return confirmed(at) && !k.refused(at) }
 }
 
 // count notes that what is known of a key takes more, or less, than before.
@@ -221,22 +238,24 @@ func (k *Keys) Trim(confirmed func(At) bool) {
 			continue
 		}
 		before := s.bytes
-		s.trim(confirmed)
+		if s.release(k.applied(confirmed)); len(s.shares)+len(s.dropped) > 0 {
+			s.trim(k.applied(confirmed)) // a refused one is sent again: what was dropped for it depends on the answer
+		} else {
+			s.trim(confirmed)
+		}
 		k.count(s, before)
 	}
 }
 
 // Confirm says that the rows are about to be confirmed, those of the fate among
-// them: where the write that they were dropped for is not known to have landed,
-// the key is conflicting. That write may be waiting for them. It reports whether any
-// key is conflicting.
+// them: where the write that they were dropped for is not known to have been applied,
+// the key is conflicting, and what the service answers decides about them. That write may
+// be waiting for them. It reports whether any key is conflicting.
 func (k *Keys) Confirm(fate *Fate, confirmed func(At) bool) (conflicting bool) {
 	for _, s := range k.byKey {
-		s.release(confirmed)
-		if s.shared(fate) {
+		if s.release(k.applied(confirmed)); s.bind(fate) {
 			s.contend()
 			s.owed = true
-			s.release(func(At) bool { return true })
 		}
 		conflicting = conflicting || s.conflicting
 	}
@@ -246,7 +265,7 @@ func (k *Keys) Confirm(fate *Fate, confirmed func(At) bool) (conflicting bool) {
 // Forget lets go of keys whose writes are known to be confirmed.
 func (k *Keys) Forget(confirmed func(At) bool) {
 	for key, s := range k.byKey {
-		s.release(confirmed)
+		s.release(k.applied(confirmed))
 		if left := s.landing(confirmed); len(left) < len(s.others) {
 			before := s.bytes
 			s.others = slices.Clone(left)
@@ -271,6 +290,7 @@ type Newest struct {
 	Row    *At             // the newest that this lane wrote; nil: the other lane wrote all of it
 	Last   At              // newest write of the other lane
 	Taken  []At            // writes in it that were taken, which no row has brought
+	For    []At            // writes of the other lane for which older rows of the file were dropped
 	to     uint64
 }
 
@@ -308,7 +328,7 @@ func (k *Keys) BringBack(confirmed func(At) bool) []Newest {
 // give is what is to be sent for the key, to leave it as reduced writes say.
 func (s *state) give(key string, reduced []entry) Newest {
 	s.sending = true
-	n := Newest{Row: s.row, Last: s.last, Key: key, to: s.version}
+	n := Newest{Row: s.row, Last: s.last, Key: key, For: slices.Clone(s.dropped), to: s.version}
 	for _, e := range reduced {
 		n.Rows, n.Shows = append(n.Rows, e.Write), append(n.Shows, e.rows.ops())
 		n.Idle = append(n.Idle, e.idle...)
@@ -438,7 +458,7 @@ func (k *Keys) Reconcile() (reconciled bool) {
 		switch {
 		case !s.conflicting || s.calling || k.out[s.last.Partition]:
 		case s.sent == s.version:
-			s.conflicting, s.await = false, nil
+			s.conflicting, s.await, s.dropped = false, nil, nil
 		default:
 			reconciled = false
 		}

@@ -207,6 +207,54 @@ func TestDroppedRowsWaitUntilTheirKeyWasSent(t *testing.T) {
 	}
 }
 
+// A write that the service may have refused is sent once more, and the answer decides about the
+// rows that were dropped in its favour: also where it was confirmed before it was read.
+func TestRowsDroppedForAWriteThatMayBeRefusedWaitForItsAnswer(t *testing.T) {
+	all := func(At) bool { return true }
+	for name, confirmed := range map[string]bool{"confirmed when it is read": true, "confirmed later": false} {
+		t.Run(name, func(t *testing.T) {
+			k := Keys{Refused: func(at At) bool { return at.Offset == 1 }}
+			var fate, next Fate
+			w := parse(t, "upsert a=1", false).Write
+			k.Other(&w, At{"p", 1}, Effect{Confirmed: confirmed, Dropped: []*Fate{&fate}})
+			k.Seal()
+			k.Send(all)
+			k.Trim(all)
+			k.Forget(all)
+			if k.Confirm(&next, all) {
+				t.Error("the next file is confirmed: got the key conflicting, want only its own")
+			}
+			if !k.Confirm(&fate, all) {
+				t.Fatal("the file is confirmed: got no key conflicting, want the write sent once more")
+			}
+			k.Trim(all) // of a file without rows the entry is on record only now
+			n := k.Next(all)
+			if len(n) != 1 || len(n[0].Writes) != 1 || !slices.Equal(n[0].For, []At{{"p", 1}}) {
+				t.Fatalf("to be sent: got %+v, want the write, and that rows were dropped for it", n)
+			}
+			k.Sent(n[0])
+			k.Noted()
+			if k.Forget(all); !k.Reconcile() || k.Confirm(&fate, all) {
+				t.Error("once it was answered: got the key conflicting, want it settled")
+			}
+			if k.Forget(all); k.Len() != 0 {
+				t.Errorf("keys that are followed: got %d, want none", k.Len())
+			}
+		})
+	}
+}
+
+func TestWriteThatIsAppliedStandsForAnOlderOneThatIsRefused(t *testing.T) {
+	k := Keys{Refused: func(at At) bool { return at.Offset == 1 }}
+	var fate Fate
+	w := parse(t, "upsert a=1", false).Write
+	k.Other(&w, At{"p", 1}, Effect{Dropped: []*Fate{&fate}})
+	k.Other(&w, At{"p", 2}, Effect{Dropped: []*Fate{&fate}})
+	if k.Confirm(&fate, func(At) bool { return true }) {
+		t.Error("got the key conflicting, want it settled by the newer write")
+	}
+}
+
 func TestKeysThatAreFollowedAreCountedInBytes(t *testing.T) {
 	var k Keys
 	never, always := func(At) bool { return false }, func(At) bool { return true }

@@ -35,6 +35,7 @@ type state struct {
 	held        bool // a row of it was in error, and it is not decided what becomes of that
 	calling     bool // a call of an older row may land, which is then to be written over
 	shares      []share
+	dropped     []At // the writes in favour of which rows were dropped of the file that is sent
 }
 
 // share binds the confirmation of rows that were dropped to that of the write
@@ -217,13 +218,34 @@ func (s *state) wait(e *entry) {
 	}
 }
 
-// release forgets what is decided by writes that are known to have landed.
-func (s *state) release(known func(At) bool) {
-	s.shares = slices.DeleteFunc(s.shares, func(sh share) bool { return known(sh.at) })
+// release forgets what is decided by writes that are known to be applied: each stands for
+// the older ones, too.
+func (s *state) release(applied func(At) bool) {
+	n := 0
+	for i, sh := range s.shares {
+		if applied(sh.at) {
+			n = i + 1
+		}
+	}
+	s.shares = slices.Delete(s.shares, 0, n)
 }
 
-func (s *state) shared(fate *Fate) bool {
-	return slices.ContainsFunc(s.shares, func(sh share) bool { return sh.fate == fate })
+// bind notes the writes that rows of the fate were dropped for, and reports whether there
+// are any.
+func (s *state) bind(fate *Fate) bool {
+	s.shares = slices.DeleteFunc(s.shares, func(sh share) bool {
+		if sh.fate == fate {
+			s.leave(sh.at)
+		}
+		return sh.fate == fate
+	})
+	return len(s.dropped) > 0
+}
+
+// leave notes that older rows were dropped in favour of a write, which stands for those before
+// it in its partition.
+func (s *state) leave(at At) {
+	s.dropped = append(slices.DeleteFunc(s.dropped, func(older At) bool { return older.Partition == at.Partition }), at)
 }
 
 // leavesNothing reports whether nothing of what was there before is left by the

@@ -38,6 +38,7 @@ type View struct {
 	Offset    int64
 	Done      Ranges
 	Routes    Routes
+	Refused   Ranges // of what is confirmed; it may have more
 }
 
 // Confirmed reports whether the other lane has confirmed the record.

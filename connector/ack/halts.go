@@ -12,10 +12,10 @@ type Halt struct {
 	Status  int    // the service's answer; 0: none
 }
 
-// appendHalts writes nothing where neither a halt nor a pause follows: such a ledger is
-// what it was before there were any.
+// appendHalts writes nothing where there is none, and nothing follows: such a ledger is what
+// it was before there were any.
 func (l *Ledger) appendHalts(b []byte) []byte {
-	if len(l.Halts)+len(l.Pauses) == 0 {
+	if len(l.Halts)+len(l.Pauses)+len(l.Refused) == 0 {
 		return b
 	}
 	b = binary.AppendUvarint(b, uint64(len(l.Halts)))

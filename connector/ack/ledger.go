@@ -43,6 +43,10 @@ type Ledger struct {
 	Routes  Routes   // which routes the lane applies, and from where on
 	Halts   []Halt   // of mappings that read this partition
 	Pauses  []Pause  // likewise
+	// Refused are offsets of records that became dead letters, at or beyond the other lane's
+	// watermark, without one at or beyond the own: an older record may have been left out in
+	// their favour. It may have more of them, never fewer.
+	Refused Ranges
 }
 
 // Import is an import between its intention and its confirmation. The files of
@@ -82,8 +86,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Encode writes the ledger for a commit of the given offset, in at most limit
 // ASCII characters. If it is too long, the reasons of pauses are left out, then the
 // highest ranges of Done, which are counted in dropped: after a crash those records are
-// sent again, which is a repetition but no loss. ErrTooLarge means that not even the rest
-// fits.
+// sent again, which is a repetition but no loss. Last, Refused becomes one range. ErrTooLarge
+// means that not even the rest fits.
 func (l *Ledger) Encode(watermark int64, limit int) (metadata string, dropped int, err error) {
 	if err := l.tooManySlots(); err != nil {
 		return "", len(l.Done), err
@@ -100,6 +104,10 @@ func (l *Ledger) Encode(watermark int64, limit int) (metadata string, dropped in
 			reasons = false
 			continue
 		}
+		if len(done) == 0 && len(l.Refused) > 1 {
+			l.Refused = l.Refused.atMost(1)
+			continue
+		}
 		if len(done) == 0 {
 			return "", len(l.Done), fmt.Errorf("%w: %d of %d characters, imports: %d", ErrTooLarge, size, limit, len(l.Imports))
 		}
@@ -110,17 +118,15 @@ func (l *Ledger) Encode(watermark int64, limit int) (metadata string, dropped in
 // body is the ledger in bytes, with these of the confirmed ranges and with the reasons of
 // pauses or without.
 func (l *Ledger) body(watermark int64, done Ranges, reasons bool) []byte {
-	b := binary.AppendUvarint(append([]byte(nil), l.Topic[:]...), uint64(len(done)))
-	at := watermark
-	for _, r := range done {
-		b = binary.AppendUvarint(b, uint64(r.From-at))
-		b = binary.AppendUvarint(b, uint64(r.To-r.From))
-		at = r.To
-	}
+	b := done.append(append([]byte(nil), l.Topic[:]...), watermark)
 	b = l.appendImports(b, watermark)
 	b = l.appendSlots(b)
 	b = l.Routes.append(b, watermark)
-	return l.appendPauses(l.appendHalts(b), reasons)
+	b = l.appendPauses(l.appendHalts(b), reasons)
+	if len(l.Refused) > 0 { // the last section is there only if it says anything
+		b = l.Refused.append(b, 0)
+	}
+	return b
 }
 
 func (l *Ledger) appendImports(b []byte, watermark int64) []byte {
@@ -204,7 +210,7 @@ func Decode(metadata string, watermark int64) (Ledger, error) {
 	if older {
 		l.Routes = unknownRoutes
 	} else {
-		l.Routes, l.Halts, l.Pauses = r.routes(watermark), r.halts(), r.pauses()
+		l.Routes, l.Halts, l.Pauses, l.Refused = r.routes(watermark), r.halts(), r.pauses(), r.refused()
 	}
 	if r.err == nil && len(r.rest) > 0 {
 		r.err = fmt.Errorf("%w: bytes behind its end: %d", ErrDamaged, len(r.rest))
@@ -223,17 +229,7 @@ type reader struct {
 
 func (r *reader) ledger(watermark int64) (l Ledger) {
 	copy(l.Topic[:], r.bytes(len(l.Topic)))
-	at := watermark
-	for range r.count() {
-		from := at + r.length()
-		to := from + r.length()
-		if from < at || to <= from {
-			r.fail()
-			break
-		}
-		l.Done = append(l.Done, Range{from, to})
-		at = to
-	}
+	l.Done = r.ranges(watermark)
 	for range r.count() {
 		var im Import
 		im.State = State(r.byte())

@@ -18,10 +18,10 @@ type Pause struct {
 // flags are what of it the ledger has in one byte, from the lowest bit on.
 func (p *Pause) flags() []*bool { return []*bool{&p.Batch, &p.Resumed} }
 
-// appendPauses writes nothing where there is none: such a ledger is what it was before
-// there were any. The reasons may be left out.
+// appendPauses writes nothing where there is none, and nothing follows: such a ledger is what
+// it was before there were any. The reasons may be left out.
 func (l *Ledger) appendPauses(b []byte, reasons bool) []byte {
-	if len(l.Pauses) == 0 {
+	if len(l.Pauses)+len(l.Refused) == 0 {
 		return b
 	}
 	b = binary.AppendUvarint(b, uint64(len(l.Pauses)))
@@ -36,7 +36,7 @@ func (l *Ledger) appendPauses(b []byte, reasons bool) []byte {
 	return b
 }
 
-// pauses reads what appendPauses wrote: the end of the ledger.
+// pauses reads what appendPauses wrote.
 func (r *reader) pauses() (all []Pause) {
 	if r.err != nil || len(r.rest) == 0 {
 		return nil

@@ -1,6 +1,9 @@
 package ack
 
-import "slices"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Range is the offsets from From up to, not including, To.
 type Range struct{ From, To int64 }
@@ -77,4 +80,29 @@ func (rs Ranges) firstEndingAfter(o int64) int {
 		return -1
 	})
 	return i
+}
+
+// append adds the set to a ledger, as distances from an offset at or below it.
+func (rs Ranges) append(b []byte, at int64) []byte {
+	b = binary.AppendUvarint(b, uint64(len(rs)))
+	for _, r := range rs {
+		b = binary.AppendUvarint(b, uint64(r.From-at))
+		b = binary.AppendUvarint(b, uint64(r.To-r.From))
+		at = r.To
+	}
+	return b
+}
+
+func (r *reader) ranges(at int64) (rs Ranges) {
+	for range r.count() {
+		from := at + r.length()
+		to := from + r.length()
+		if from < at || to <= from {
+			r.fail()
+			break
+		}
+		rs = append(rs, Range{from, to})
+		at = to
+	}
+	return rs
 }

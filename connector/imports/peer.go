@@ -62,6 +62,12 @@ func (p *Peer) Confirmed(at contract.Partition, offset int64) bool {
 	return ok && a.OtherConfirmed(offset)
 }
 
+// Refused implements contract.Peer.
+func (p *Peer) Refused(at contract.Partition, offset int64) bool {
+	a, ok := at.(Partition)
+	return ok && a.OtherRefused(offset)
+}
+
 // Halted implements contract.Peer.
 func (p *Peer) Halted(at contract.Partition) bool {
 	a, ok := at.(Partition)

@@ -71,7 +71,7 @@ func (r Records) Again(ctx context.Context, imp contract.Import, claims []contra
 				if r.Receipts != nil {
 					in = r.Receipts.Row(routed, record, j, len(writesOf))
 				}
-				r.deadLetter(&sent, room, behind[i], record, routed.Mapping, imp, reason, whose == writes.Perhaps, in)
+				r.deadLetter(&sent, room, behind[i], record, routed.Mapping, imp, reason, whose == writes.Perhaps || imp.MayBeLoaded, in)
 			}
 		}
 		return nil
@@ -163,6 +163,7 @@ func (r Records) deadLetter(sent *outbox.Outbox, room *semaphore.Weighted, c *ka
 			return
 		}
 		c.DeadLetter()
+		c.Partition().Refused(record.Offset)
 		r.Metrics.DeadLetter(record.Topic, writes.CodeImportRow)
 		r.Metrics.RecordsEnded(record.Topic, observe.OutcomeDeadLetter, 1)
 		r.Recent.LogDeadLetter(r.Log, record, why)

@@ -407,7 +407,7 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	if committed && reflect.DeepEqual(r.Routes, ledger.Routes) {
 		p.routes.recorded = looks
 	}
-	p.ledger = ack.Ledger{Topic: topic, Slots: ledger.Slots, Halts: ledger.Halts, Pauses: ledger.Pauses, Routes: r.Routes}
+	p.ledger = ack.Ledger{Topic: topic, Slots: ledger.Slots, Halts: ledger.Halts, Pauses: ledger.Pauses, Routes: r.Routes, Refused: ledger.Refused}
 	p.tracker = ack.New(at, r.Done)
 	p.committed, p.standing = found, time.Now()
 	p.polled, p.read, p.first, p.behind = start, start, start, time.Time{}
@@ -415,10 +415,7 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	p.gap = ack.GapBelow(logStart, at, r.Done)
 	p.adopt(ledger.Imports)
 	p.mu.Unlock()
-	if p.other != nil {
-		view, _ := s.other.look(p.Topic, p.ID)
-		p.holdApart(&view)
-	}
+	p.holdApart()
 	if cut != "" {
 		s.haltCut(p, cut+": "+cutOff, at)
 	}

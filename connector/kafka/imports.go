@@ -160,11 +160,12 @@ func (p *Partition) CameSince(offset int64) bool {
 
 // holdApart lets a partition that was set apart wait as long as the other lane is
 // halted there: its rows could not be reconciled.
-func (p *Partition) holdApart(v *ack.View) {
+func (p *Partition) holdApart() {
+	halted := p.OtherHalted()
 	p.mu.Lock()
-	waits := p.other != nil && v.Routes.Halted && len(p.repeats) > 0
+	halted = halted && len(p.repeats) > 0
 	p.mu.Unlock()
-	if !waits {
+	if !halted {
 		p.Resume(causeApart)
 		return
 	}

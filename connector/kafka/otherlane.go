@@ -70,7 +70,7 @@ func (s *Source) LookAtOther(ctx context.Context) error {
 			ledger = ack.Ledger{}
 		}
 		known[topicPartition{o.Topic, o.Partition}] = committedElsewhere{
-			ack.View{Committed: true, Offset: o.At, Done: ledger.Done, Routes: ledger.Routes}, ledger.Topic, ledger.Imports, ledger.Pauses,
+			ack.View{Committed: true, Offset: o.At, Done: ledger.Done, Routes: ledger.Routes, Refused: ledger.Refused}, ledger.Topic, ledger.Imports, ledger.Pauses,
 		}
 	})
 	s.other.mu.Lock()
@@ -109,36 +109,36 @@ func (o *otherLane) know(topic string, id ack.TopicID) {
 	o.ids[topic] = id
 }
 
-// look is at for its view alone.
-func (o *otherLane) look(topic string, id int32) (v ack.View, number int64) {
-	c, number := o.at(topic, id)
-	return c.View, number
+// elsewhere is what is known of the other lane's ledger; nothing where that does not matter.
+func (p *Partition) elsewhere() (c committedElsewhere) {
+	if p.other != nil {
+		c, _ = p.other.at(p.Topic, p.ID)
+	}
+	return c
 }
 
 // OtherConfirmed reports whether the other lane's ledger, as it was last looked
 // at, shows the record at offset as confirmed.
 func (p *Partition) OtherConfirmed(offset int64) bool {
-	v, _ := p.other.look(p.Topic, p.ID)
+	v := p.elsewhere()
 	return v.Confirmed(offset)
+}
+
+// OtherRefused reports whether it shows the record as one that may have been refused.
+func (p *Partition) OtherRefused(offset int64) bool {
+	return p.elsewhere().Refused.Contains(offset)
 }
 
 // OtherHalted reports whether it shows the partition as halted there.
 func (p *Partition) OtherHalted() bool {
-	if p.other == nil {
-		return false
-	}
-	v, _ := p.other.look(p.Topic, p.ID)
-	return v.Routes.Halted
+	return p.elsewhere().Routes.Halted
 }
 
 // OtherRouted reports whether the other lane may have written a record itself: it
 // does not apply the routes of this lane to it, or one of the two has applied other
 // routes since the record was written.
 func (p *Partition) OtherRouted(offset int64, written time.Time) bool {
-	if p.other == nil {
-		return false
-	}
-	v, _ := p.other.look(p.Topic, p.ID)
+	v := p.elsewhere()
 	if !v.Committed {
 		return false
 	}
@@ -191,10 +191,7 @@ func (p *Partition) OtherPassed(table string, offset int64) bool {
 // has ended, covers the record at offset and not the newer one: the file of that is not
 // sent before the import is confirmed.
 func (p *Partition) OtherReconciles(table string, offset, newer int64) bool {
-	if p.other == nil {
-		return false
-	}
-	c, _ := p.other.at(p.Topic, p.ID)
+	c := p.elsewhere()
 	return c.Committed && slices.ContainsFunc(c.imports, func(im ack.Import) bool {
 		return im.Table == table && im.State == ack.Reconciling && offset < im.UpTo && im.UpTo <= newer
 	})
@@ -203,9 +200,5 @@ func (p *Partition) OtherReconciles(table string, offset, newer int64) bool {
 // OtherWatermark is the offset below which the other lane has confirmed everything; 0
 // where that is not known, or does not matter.
 func (p *Partition) OtherWatermark() int64 {
-	if p.other == nil {
-		return 0
-	}
-	v, _ := p.other.look(p.Topic, p.ID)
-	return v.Offset
+	return p.elsewhere().Offset
 }

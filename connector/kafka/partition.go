@@ -151,12 +151,22 @@ func (p *Partition) Confirm(e *ack.Entry) bool {
 	return true
 }
 
-// Ended reports whether the record at offset was taken by the handler, and is not
-// pending.
-func (p *Partition) Ended(offset int64) bool {
+// Refused notes that the record at offset is about to be confirmed as a dead letter.
+func (p *Partition) Refused(offset int64) {
+	passed := p.OtherWatermark()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return offset < p.read && !p.tracker.Waits(offset)
+	if p.other == nil {
+		passed = p.tracker.Watermark()
+	}
+	p.ledger.Refuse(offset, passed)
+}
+
+// Ended reports whether the record was taken and is not pending, and may be a dead letter.
+func (p *Partition) Ended(offset int64) (ended, refused bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return offset < p.read && !p.tracker.Waits(offset), p.ledger.Refused.Contains(offset)
 }
 
 // HaltAtRecord halts the partition at a pending record that has no other place.

@@ -54,14 +54,14 @@ type agreement struct {
 // Decide says what is to be done with a write that the lane's routes give to the
 // other lane; fingerprint is of its mapping's routes.
 func (p *Partition) Decide(fingerprint uint64, offset int64) ack.Decision {
-	view, number := p.other.look(p.Topic, p.ID)
+	there, number := p.other.at(p.Topic, p.ID)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	decision, looked := p.decision(&view, number, fingerprint, offset)
+	decision, looked := p.decision(&there.View, number, fingerprint, offset)
 	switch decision {
 	case ack.Wait:
 		notify(p.other.wanted)
-		p.routes.waiting = p.other.differs(&view, looked)
+		p.routes.waiting = p.other.differs(&there.View, looked)
 	case ack.Leave:
 		p.ledger.Routes.Passed = true
 		p.routes.waiting = ""
@@ -74,10 +74,10 @@ func (p *Partition) Decide(fingerprint uint64, offset int64) ack.Decision {
 // Takes reports whether such a write, which is behind by now, is this lane's. Other
 // than Decide it makes no record wait.
 func (p *Partition) Takes(fingerprint uint64, offset int64) bool {
-	view, number := p.other.look(p.Topic, p.ID)
+	there, number := p.other.at(p.Topic, p.ID)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	decision, _ := p.decision(&view, number, fingerprint, offset)
+	decision, _ := p.decision(&there.View, number, fingerprint, offset)
 	return decision == ack.Take
 }
 
@@ -204,12 +204,12 @@ func (p *Partition) decidedHere(offset int64) bool {
 
 // resume decides from the ledgers of both lanes how the partition begins.
 func (s *Source) resume(p *Partition, committed bool, at int64, ledger *ack.Ledger) ack.Resumption {
-	view, _ := s.other.look(p.Topic, p.ID)
+	there, _ := s.other.at(p.Topic, p.ID)
 	now := time.Now().UnixMilli()
 	if !committed {
-		return p.routes.Begin(at, &view, now)
+		return p.routes.Begin(at, &there.View, now)
 	}
-	return p.routes.Resume(at, ledger, &view, now)
+	return p.routes.Resume(at, ledger, &there.View, now)
 }
 
 // follow looks at the other lane for the partitions that depend on it.
@@ -224,9 +224,9 @@ func (s *Source) follow(ctx context.Context) {
 	}
 	var outdated, held []*Partition
 	for _, p := range s.Partitions() {
-		view, number := s.other.look(p.Topic, p.ID)
-		p.holdApart(&view)
-		switch old, waits := p.compare(&view, number); {
+		there, number := s.other.at(p.Topic, p.ID)
+		p.holdApart()
+		switch old, waits := p.compare(&there.View, number); {
 		case old:
 			outdated = append(outdated, p)
 		case waits:

@@ -123,8 +123,8 @@ func (s *Source) startFor(p *Partition, at int64, imports []ack.Import, logStart
 		return at
 	}
 	start := at
-	if v, _ := p.other.look(p.Topic, p.ID); v.Committed || !s.cfg.FromEnd {
-		start = min(start, v.Offset)
+	if p.elsewhere().Committed || !s.cfg.FromEnd {
+		start = min(start, p.OtherWatermark())
 	}
 	for _, im := range imports {
 		start = min(start, im.Since)

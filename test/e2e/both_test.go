@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -163,5 +164,54 @@ func TestEarlyPatchOfNothingIsADeadLetterInTheEnd(t *testing.T) {
 	w.ordersAre(map[string]string{"o1": "2 FILE", "o2": ""})
 	if dead := w.dead(); len(dead) != 1 || string(dead[0].Key) != "o2" {
 		t.Errorf("dead letters: got %d, want the patch of o2 alone", len(dead))
+	}
+}
+
+// TestRowLeftOutForACallThatIsRefusedIsADeadLetter has calls refused for which older rows were left
+// out of the open file: neither is in the table, and both are dead letters.
+func TestRowLeftOutForACallThatIsRefusedIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	for name, restarts := range map[string]bool{"as it runs": false, "over a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, withBothETLs)
+			w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4, Key: "o1"}, Answer: sandbox.Status(http.StatusBadRequest)})
+			w.produce(
+				change("upsert", "o1", `"seq":1,"status":"FILE"`), now(change("upsert", "o1", `"seq":2,"status":"CALL"`)),
+				change("upsert", "o2", `"seq":1,"status":"FILE"`), now(change("upsert", "o2", `"seq":2,"status":"CALL"`)),
+			)
+			yaml := head + deadLetters + strings.Replace(bothLanes, "age: 400ms", "age: 3s", 1)
+			sink := w.start(yaml)
+			if restarts {
+				w.until("the call's record is a dead letter", func() bool { return len(w.dead()) == 1 })
+				sink.stop()
+				w.start(yaml)
+			}
+			w.bothSettled()
+			w.ordersAre(map[string]string{"o1": "", "o2": "2 CALL"})
+			lanes := map[string]bool{}
+			for _, d := range w.dead() {
+				lanes[string(d.Key)+" "+header(d, "feedsink.lane")] = true
+			}
+			if len(w.dead()) != 2 || !lanes["o1 immediate"] || !lanes["o1 batch"] {
+				t.Errorf("dead letters: got %v of %d, want the call's record of o1 and the row's", lanes, len(w.dead()))
+			}
+		})
+	}
+}
+
+// TestPatchOfNothingIsNotMadeVoidByAWriteThatIsRefused has both of a key's records be dead letters.
+func TestPatchOfNothingIsNotMadeVoidByAWriteThatIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, yaml := range map[string]string{"one lane": head + deadLetters + mappings, "both lanes": head + deadLetters + bothLanes} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, withBothETLs)
+			w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4, Key: "o1"}, Answer: sandbox.Status(http.StatusBadRequest)})
+			w.produce(now(change("patch", "o1", `"seq":1`)), now(change("upsert", "o1", `"seq":2,"status":"CALL"`)))
+			w.start(yaml)
+			w.until("the orders' calls are confirmed", func() bool { return w.lag("immediate", "orders") == 0 })
+			if dead := w.dead(); len(dead) != 2 {
+				t.Errorf("dead letters: got %d, want the patch, of nothing, and the upsert, which is refused", len(dead))
+			}
+		})
 	}
 }

@@ -1,0 +1,31 @@
+package ack
+
+// mostRefused is how many ranges of refused records a ledger has.
+const mostRefused = 16
+
+// Refuse notes that the record at offset is about to be confirmed as a dead letter. What is
+// below the watermark matters no more.
+func (l *Ledger) Refuse(offset, watermark int64) {
+	l.Refused = l.Refused.above(watermark).Add(Range{offset, offset + 1}).atMost(mostRefused)
+}
+
+// atMost is a set of n ranges at most that has all of rs: the narrowest gaps are closed.
+func (rs Ranges) atMost(n int) Ranges {
+	for len(rs) > n {
+		narrowest := 1
+		for i := 2; i < len(rs); i++ {
+			if rs[i].From-rs[i-1].To < rs[narrowest].From-rs[narrowest-1].To {
+				narrowest = i
+			}
+		}
+		rs = rs.Add(Range{rs[narrowest-1].To, rs[narrowest].From})
+	}
+	return rs
+}
+
+func (r *reader) refused() (rs Ranges) {
+	if len(r.rest) > 0 {
+		rs = r.ranges(0)
+	}
+	return rs
+}
