@@ -503,7 +503,7 @@ func (o *lanesOwner) Confirmed(p Partition, offset int64) bool {
 	return p.(*lanesPartition).seen.Contains(offset)
 }
 
-func (o *lanesOwner) Refused(p Partition, offset int64) bool {
+func (o *lanesOwner) Refused(_ Partition, offset int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.immediate.refused.Contains(offset)
