@@ -133,72 +133,73 @@ type refusedWrites struct {
 	key    string
 	taken  []reconcile.At // from the other lane, whose ledger has them confirmed
 	newer  []reconcile.At // of the other lane, in favour of which older rows were left out of the file
+	older  *reconcile.At  // the newest write before them that the service has taken; nil: none
 	reason string
 }
 
-// why is the reason of a record's dead letter, of those taken or of those that were left out;
-// "": it has none.
+// why is the reason of the dead letter of a record that was taken, or left out; "": it has none.
 func (w *refusedWrites) why(lane schemas.Lane, at reconcile.At, taken bool) string {
-	older := func(newer reconcile.At) bool { return at.Partition != newer.Partition || at.Offset < newer.Offset }
+	left := func(newer reconcile.At) bool { return at.Partition != newer.Partition || at.Offset < newer.Offset }
 	switch {
+	case w.older != nil && at.Partition == w.older.Partition && at.Offset <= w.older.Offset: // that has replaced it
 	case taken && slices.Contains(w.taken, at):
 		return w.reason
-	case !taken && lane == schemas.Batch && slices.ContainsFunc(w.newer, older):
+	case !taken && lane == schemas.Batch && slices.ContainsFunc(w.newer, left):
 		return "its row was left out of the file in favour of a newer record of the other lane, which the service refuses: " + w.reason
 	}
 	return ""
 }
 
-// refuse notes what holds no newest state that cannot be sent, in place of what was noted of
-// older ones. It reports whether any of it was taken.
-func (rec *reconciliation) refuse(n reconcile.Newest, err error) bool {
+// refuse notes what no newest state holds that cannot be sent, in place of what was noted of
+// older ones: sent is what was sent then, if anything was. It reports whether any of it was taken.
+func (rec *reconciliation) refuse(n reconcile.Newest, sent *reconcile.Newest, err error) bool {
 	rec.run.queue.mu.Lock()
 	defer rec.run.queue.mu.Unlock()
 	rec.run.refusedFor = slices.DeleteFunc(rec.run.refusedFor, func(r refusedWrites) bool { return r.member == rec.member.index && r.key == n.Key })
-	if err == nil || len(n.Taken)+len(n.For) == 0 || rec.run.batcher.cfg.Records == nil {
+	w := refusedWrites{member: rec.member.index, key: n.Key, taken: n.Taken, newer: n.For}
+	if sent != nil {
+		w.taken, w.older = nil, new(sent.At())
+	}
+	if err == nil || len(w.taken)+len(w.newer) == 0 || rec.run.batcher.cfg.Records == nil {
 		return false
 	}
-	reason := err.Error()
+	w.reason = err.Error()
 	if failure, ok := errors.AsType[contract.Failure](err); ok && failure.Reason() != "" {
-		reason = failure.Reason()
+		w.reason = failure.Reason()
 	}
-	rec.run.refusedFor = append(rec.run.refusedFor, refusedWrites{rec.member.index, n.Key, n.Taken, n.For, reason})
-	return len(n.Taken) > 0
+	rec.run.refusedFor = append(rec.run.refusedFor, w)
+	return len(w.taken) > 0
 }
 
 // rejectRefused makes dead letters of the records of refused writes that were taken, and of
 // rows that were left out in favour of refused ones, before the import is confirmed: nothing
 // else holds them.
 func (r *importRun) rejectRefused(ctx context.Context, imp contract.Import) error {
-	r.queue.mu.Lock()
-	refused := r.refusedFor
-	r.queue.mu.Unlock()
 	for i, m := range r.queue.members {
-		taken, left := map[string]refusedWrites{}, map[string]refusedWrites{}
-		for _, w := range refused {
-			if w.member == i && len(w.taken) > 0 {
-				taken[w.key] = w
-			}
-			if w.member == i && len(w.newer) > 0 {
-				left[w.key] = w
-			}
-		}
-		imp := imp
-		imp.Mapping, imp.Table, imp.Members = m.Name, m.Table, nil
-		imp.OnlyTaken = true
-		if err := r.rejectWrites(ctx, imp, taken, "writes that former routes gave to the other lane are refused by the service; their records become dead letters"); err != nil {
+		taken := imp
+		taken.Mapping, taken.Table, taken.Members, taken.OnlyTaken = m.Name, m.Table, nil, true
+		left := taken
+		left.OnlyTaken, left.Op = false, schemas.Upsert // not that of the file: none of these rows was in it
+		left.MayBeLoaded = r.adopted != nil || r.generation.from.Part > 1
+		if err := r.rejectWrites(ctx, taken, i, "writes that former routes gave to the other lane are refused by the service; their records become dead letters"); err != nil {
 			return err
 		}
-		imp.OnlyTaken, imp.Op = false, schemas.Upsert // not that of the file: none of these rows was in it
-		imp.MayBeLoaded = r.adopted != nil || r.generation.from.Part > 0
-		if err := r.rejectWrites(ctx, imp, left, "the service refuses writes of the other lane in favour of which rows were left out of the file; the rows' records become dead letters"); err != nil {
+		if err := r.rejectWrites(ctx, left, i, "the service refuses writes of the other lane in favour of which rows were left out of the file; the rows' records become dead letters"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *importRun) rejectWrites(ctx context.Context, imp contract.Import, refused map[string]refusedWrites, what string) error {
+func (r *importRun) rejectWrites(ctx context.Context, imp contract.Import, member int, what string) error {
+	refused := map[string]refusedWrites{}
+	r.queue.mu.Lock()
+	for _, w := range r.refusedFor {
+		if w.member == member && (imp.OnlyTaken && len(w.taken) > 0 || !imp.OnlyTaken && len(w.newer) > 0) {
+			refused[w.key] = w
+		}
+	}
+	r.queue.mu.Unlock()
 	if len(refused) == 0 {
 		return nil
 	}

@@ -224,14 +224,19 @@ func (rec *reconciliation) bringBack(ctx context.Context) bool {
 // row of the next file, which then shares the fate of that file.
 func (rec *reconciliation) sendOne(ctx context.Context, n reconcile.Newest) {
 	nothing, err := rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, n.Writes)
-	if ctx.Err() != nil {
-		return
-	}
 	anew := errors.Is(err, contract.ErrMadeAnew)
 	if anew {
 		err = nil
 	}
-	refused := rec.refuse(n, err)
+	cause := err
+	older, nothing, err := rec.applyOlder(ctx, n, nothing, err)
+	if ctx.Err() != nil {
+		return
+	}
+	refused := rec.refuse(n, older, cause)
+	if older != nil {
+		n = *older
+	}
 	if rec.decide(n, nothing, err) || refused {
 		err = nil // its records are dead letters
 	}
@@ -263,6 +268,22 @@ func (rec *reconciliation) sendOne(ctx context.Context, n reconcile.Newest) {
 	rec.run.queue.mu.Lock()
 	defer rec.run.queue.mu.Unlock()
 	rec.known.keys.Sent(n)
+}
+
+// applyOlder sends what a key's newest state is without writes of the other lane that the service
+// refuses: a row may have landed behind a call that is older than these. It tells what the service
+// has taken, and which places of it say nothing; nil, with what there is of n, if there is no need
+// for it, or it takes none.
+func (rec *reconciliation) applyOlder(ctx context.Context, n reconcile.Newest, nothing []int, err error) (*reconcile.Newest, []int, error) {
+	for older, ok := n.Older(); ok && ctx.Err() == nil; older, ok = older.Older() {
+		if failure, refused := errors.AsType[contract.Failure](err); !refused || failure.Transient() {
+			break
+		}
+		if found, again := rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, older.Writes); again == nil {
+			return &older, found, nil
+		}
+	}
+	return nil, nothing, err
 }
 
 // rowsAgain puts a key's newest state into the open file. Its offset is held

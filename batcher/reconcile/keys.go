@@ -127,7 +127,7 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 	}
 	one := ownEntry(w, at)
 	one.other, one.behind, one.newer = &at, e.Flying || overtaken > 0, overtaken
-	s.add(one)
+	s.add(one, k.refused)
 	s.overtaken = max(s.overtaken, overtaken)
 	switch {
 	case e.Late && !s.sending && !s.owed && whole(w):
@@ -166,7 +166,7 @@ func (k *Keys) Row(w *schemas.Write, at At, where Where) {
 		e.file = k.open()
 	}
 	e.landed = where == Landed
-	s.add(e)
+	s.add(e, k.refused)
 	if where == Flying {
 		s.row, s.await = &at, e.after
 		s.contend()
@@ -192,7 +192,7 @@ func (k *Keys) Take(w *schemas.Write, at At, where Where) {
 	if !known {
 		s.last = at
 	}
-	s.add(e)
+	s.add(e, k.refused)
 	if s.taken = s.taken || e.file > 0; e.file == 0 {
 		s.wait(&e)
 		s.owed = true
@@ -289,10 +289,34 @@ type Newest struct {
 	Whole  bool            // nothing of what was there before Writes is left by them
 	Row    *At             // the newest that this lane wrote; nil: the other lane wrote all of it
 	Last   At              // newest write of the other lane
-	Taken  []At            // writes in it that were taken, which no row has brought
+	Taken  []At            // writes that were taken, which no row has brought, and newer ones of it may have replaced
 	For    []At            // writes of the other lane for which older rows of the file were dropped
 	to     uint64
+	of     []entry // what it was reduced from
 }
+
+// Older is n without its newest write, one of the other lane, which the service refuses: then
+// the order of those before it is still to be settled. ok is false where there is nothing to settle.
+func (n *Newest) Older() (older Newest, ok bool) {
+	last := len(n.of) - 1
+	if last < 1 || n.of[last].ours() {
+		return Newest{}, false
+	}
+	of := n.of[:last]
+	i := len(of) - 1
+	for i >= 0 && of[i].other == nil {
+		i--
+	}
+	if i < 0 { // rows alone, which have landed in their order
+		return Newest{}, false
+	}
+	older = Newest{Row: n.Row, Last: *of[i].other, Key: n.Key, to: n.to, of: of}
+	older.say()
+	return older, true
+}
+
+// At is the place of its newest write.
+func (n *Newest) At() At { return n.of[len(n.of)-1].at }
 
 // Next gives out conflicting keys that can be sent: their file has landed, and so
 // have the writes of the other lane that are older than their row in it.
@@ -302,7 +326,7 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 		if !s.conflicting || k.out[s.last.Partition] || s.sent == s.version || s.waits(confirmed) {
 			continue
 		}
-		all = append(all, s.give(key, s.landed()))
+		all = append(all, s.give(key, s.inTable()))
 	}
 	return all
 }
@@ -311,32 +335,38 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 // a patch of the other lane. That may find nothing before the row is back: a delete has landed
 // behind the file. They are given out as they are with the patch, where that leaves a row, and
 // by Next all the same once it has landed.
-func (k *Keys) BringBack(confirmed func(At) bool) []Newest {
-	var all []Newest
+func (k *Keys) BringBack(confirmed func(At) bool) (given []Newest) {
 	for key, s := range k.byKey {
 		if !s.conflicting || k.out[s.last.Partition] || !s.waits(confirmed) {
 			continue
 		}
 		until := s.untilPatch(confirmed)
-		if n := len(until); n > 0 && until[n-1].Op != schemas.Delete && until[n-1].Op != schemas.Patch {
-			all = append(all, s.give(key, until))
+		if all := reduce(until); len(all) > 0 && all[len(all)-1].Op != schemas.Delete && all[len(all)-1].Op != schemas.Patch {
+			given = append(given, s.give(key, until))
 		}
 	}
-	return all
+	return given
 }
 
-// give is what is to be sent for the key, to leave it as reduced writes say.
-func (s *state) give(key string, reduced []entry) Newest {
+// give is what is to be sent for the key, to leave it as writes say.
+func (s *state) give(key string, writes []entry) Newest {
 	s.sending = true
-	n := Newest{Row: s.row, Last: s.last, Key: key, For: slices.Clone(s.dropped), to: s.version}
+	n := Newest{Row: s.row, Last: s.last, Key: key, For: slices.Clone(s.dropped), to: s.version, of: writes}
+	n.say()
+	return n
+}
+
+func (n *Newest) say() {
+	reduced := reduce(n.of)
+	for _, e := range n.of {
+		n.Taken = append(n.Taken, e.taken...)
+	}
 	for _, e := range reduced {
 		n.Rows, n.Shows = append(n.Rows, e.Write), append(n.Shows, e.rows.ops())
 		n.Idle = append(n.Idle, e.idle...)
-		n.Taken = append(n.Taken, e.taken...)
 	}
 	n.Writes = asCalls(reduced)
 	n.Whole = leavesNothing(reduced)
-	return n
 }
 
 // Unconfirmed is how many conflicting keys Next does not give out yet, and one of the

@@ -244,6 +244,37 @@ func TestRowsDroppedForAWriteThatMayBeRefusedWaitForItsAnswer(t *testing.T) {
 	}
 }
 
+// Behind a row that may have landed after a call, a newer call is refused: the order of the two is
+// settled without it.
+func TestOlderWritesAreSentWithoutANewerOneThatIsRefused(t *testing.T) {
+	all := func(At) bool { return true }
+	k := Keys{Refused: func(at At) bool { return at.Offset > 2 }}
+	write := func(offset int64, says string) {
+		w := parse(t, says, false).Write
+		k.Other(&w, At{"p", offset}, Effect{Confirmed: true, Flying: true})
+	}
+	write(2, "upsert a=2")
+	for offset := range int64(6) { // however many are refused
+		write(3+offset, "upsert a=bad")
+	}
+	n := k.Next(all)
+	if len(n) != 1 || n[0].At().Offset != 8 {
+		t.Fatalf("to be sent: got %+v, want the newest write", n)
+	}
+	older, ok := n[0], true
+	for ok && older.At().Offset != 2 {
+		older, ok = older.Older()
+	}
+	if !ok || len(older.Writes) != 1 || older.Writes[0].Cells[0].Value.Text() != "2" {
+		t.Fatalf("without those that are refused: got %+v, %v, want the first write", older, ok)
+	}
+	k.Sent(older)
+	k.Noted()
+	if !k.Reconcile() {
+		t.Error("once it was answered: got the key conflicting, want it settled")
+	}
+}
+
 func TestWriteThatIsAppliedStandsForAnOlderOneThatIsRefused(t *testing.T) {
 	k := Keys{Refused: func(at At) bool { return at.Offset == 1 }}
 	var fate Fate

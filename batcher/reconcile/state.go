@@ -51,9 +51,10 @@ func (s *state) contend() {
 	s.version++
 }
 
-// add takes a write. A key that is written again and again keeps a few.
-func (s *state) add(e entry) {
-	const many = 4
+// add takes a write. A key that is written again and again keeps a few: those that the service may
+// have refused, and the newest, stay apart, as what is older counts where they are refused.
+func (s *state) add(e entry, refused func(At) bool) {
+	const many, most = 4, 12
 	s.writes, s.bytes = append(s.writes, e), s.bytes+e.bytes
 	if len(s.writes) < many {
 		return
@@ -61,6 +62,9 @@ func (s *state) add(e entry) {
 	var kept []entry
 	together := func(from, to int) bool {
 		one, other := &s.writes[from], &s.writes[to]
+		if len(s.writes) < most && !other.ours() && (to == len(s.writes)-1 || refused(other.at)) {
+			return false
+		}
 		// A patch that may wait for a row stays apart from what brings that back, and from what follows.
 		return one.mayWait(s.others) == other.mayWait(s.others) && one.file == other.file && (one.file == 0 || one.row == other.row)
 	}
@@ -149,11 +153,11 @@ func (s *state) waits(confirmed func(At) bool) bool {
 	return s.await != nil && !s.final(*s.await, confirmed)
 }
 
-// untilPatch are the writes in the table, reduced, up to the first patch of the other lane that
+// untilPatch are the writes in the table up to the first patch of the other lane that
 // may still land; nil: there is none.
 func (s *state) untilPatch(confirmed func(At) bool) []entry {
 	all := s.inTable()
-	return reduce(all[:waitingPatch(all, s.landing(confirmed))+1])
+	return all[:waitingPatch(all, s.landing(confirmed))+1]
 }
 
 // waitingPatch is the place of the first patch of the other lane among the writes that may

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,40 +78,51 @@ func TestNoRestartFindsAFourthSlotAndTheNextDayGoesOn(t *testing.T) {
 	}
 }
 
-// dated is what a service whose clock is behind answers.
+// dated is what a service says whose clock shows another time.
 type dated struct {
 	http.ResponseWriter
-	behind time.Duration
+	now time.Time
 }
 
 func (d dated) WriteHeader(code int) {
-	d.Header().Set("Date", time.Now().Add(-d.behind).UTC().Format(http.TimeFormat))
+	d.Header().Set("Date", d.now.UTC().Format(http.TimeFormat))
 	d.ResponseWriter.WriteHeader(code)
 }
 
+// For the service it is two seconds before midnight until it has refused an import, and for the
+// sink the new day has begun: the refusal takes none of its slots.
 func TestAServiceThatIsStillOfYesterdayCostsNoneOfTodaysSlots(t *testing.T) {
 	t.Parallel()
-	const behind = 3 * time.Second
-	midnight := time.Now().Add(12 * time.Second).Truncate(time.Second)
+	midnight := time.Now().Add(-10 * time.Minute).Truncate(time.Second)
 	zone := midnightAt(t, midnight)
 	location, err := time.LoadLocation(zone)
 	if err != nil {
 		t.Fatal(err)
 	}
+	var today atomic.Bool
+	clock := func() time.Time {
+		if today.Load() {
+			return time.Now()
+		}
+		return midnight.Add(-2 * time.Second)
+	}
 	w := newWorld(t, func(c *sandbox.Config) {
-		c.SlotsPerDay, c.Location = 1, location
-		c.Now = func() time.Time { return time.Now().Add(-behind) }
+		c.SlotsPerDay, c.Location, c.Now = 1, location, clock
 	})
 	w.between(func(service http.Handler) http.HandlerFunc {
-		return func(rw http.ResponseWriter, r *http.Request) { service.ServeHTTP(dated{rw, behind}, r) }
+		return func(rw http.ResponseWriter, r *http.Request) {
+			service.ServeHTTP(dated{rw, clock()}, r)
+		}
 	})
-	w.start(head + deadLetters + strings.Replace(mappings, "slotsPerDay: 1000", "slotsPerDay: 1\n      reserve: 0\n      timezone: "+zone, 1))
+	sink := w.start(head + deadLetters + strings.Replace(mappings, "slotsPerDay: 1000", "slotsPerDay: 1000\n      timezone: "+zone, 1))
 	w.produce(customer("C1", "basic", 1))
-	w.until("the import of the day was made", func() bool { return len(w.service.Executions()) == 1 })
+	w.until("an import was made", func() bool { return len(w.service.Executions()) == 1 })
 	w.settled()
 	w.produce(customer("C2", "basic", 2))
 	w.until("the service refuses in its old day", func() bool { return strings.Contains(w.logs.String(), "are used up; the file waits") })
-	w.settled() // in the new one
+	today.Store(true)
+	w.settled()
+	w.until("two slots are taken", func() bool { return w.slotsLeft(sink) == "998" })
 }
 
 func TestRecordsThatWaitForASlotAreCountedAsSuch(t *testing.T) {

@@ -36,6 +36,12 @@ func readLetters(records []*kgo.Record, tables []*table) (found letters, strange
 		}
 		partition, err := strconv.ParseInt(says["partition"], 10, 32)
 		offset, err2 := strconv.ParseInt(says["offset"], 10, 64)
+		if (err != nil || err2 != nil) && slices.ContainsFunc(tables, func(t *table) bool {
+			k := t.keys[string(r.Key)]
+			return k != nil && k.besideRefused()
+		}) {
+			continue // of an owner that was killed when its record was confirmed, but not yet the whole import
+		}
 		if err != nil || err2 != nil {
 			strange = append(strange, fmt.Sprintf("dead letter of no record: %v", says))
 			continue
@@ -59,6 +65,9 @@ func judge(t *table, rows map[string]sandbox.Row, dead letters) (wrong []string)
 		want, said := k.judge(t, name, dead)
 		wrong = append(wrong, said...)
 		row, there := rows[name]
+		if k.besideRefused() && slices.ContainsFunc(k.possible(dead), func(may map[string]string) bool { return sameRow(may, row, there) }) {
+			continue
+		}
 		switch {
 		case want == nil && there:
 			wrong = append(wrong, fmt.Sprintf("%s %s: got %v, want no row\n%s", t.name, name, row.Values, k.history(t, dead)))
@@ -89,10 +98,15 @@ func (t *table) mayRefuse(e *event, reason string) bool {
 
 // judge is what the key's row must be, and which of its events ended in the wrong place.
 func (k *key) judge(t *table, name string, dead letters) (row map[string]string, wrong []string) {
+	beside := k.besideRefused()
 	for i, e := range k.events {
 		reason, lettered := dead[e.at]
 		after, refused := e.apply(row)
 		switch {
+		case lettered && !refused && beside:
+			continue
+		case !lettered && e.refused && slices.ContainsFunc(k.events[i+1:], func(e *event) bool { return e.op == "delete" || e.values["note"] != "" }):
+			// What is newer has taken its place in the file.
 		case lettered && !refused && !t.mayRefuse(e, reason):
 			wrong = append(wrong, fmt.Sprintf("%s %s: a dead letter of offset %d (%s), with which nothing is wrong\n%s",
 				t.name, name, e.at.offset, reason, k.history(t, dead)))
@@ -103,6 +117,43 @@ func (k *key) judge(t *table, name string, dead letters) (row map[string]string,
 		row = after
 	}
 	return row, wrong
+}
+
+// besideRefused reports whether the service refuses an event of the key. Others may be dead letters
+// with it: those that are in one row with it, and those that were left out in its favour.
+func (k *key) besideRefused() bool {
+	return slices.ContainsFunc(k.events, func(e *event) bool { return e.refused })
+}
+
+// possible are the rows that such a key may have: what is loaded, and read again, may become one
+// row with what is refused, and so be a dead letter, too.
+func (k *key) possible(dead letters) (rows []map[string]string) {
+	rows = []map[string]string{nil}
+	for _, e := range k.events {
+		_, lettered := dead[e.at]
+		known := map[string]bool{}
+		var next []map[string]string
+		add := func(row map[string]string) {
+			if says := fmt.Sprint(row == nil, row); !known[says] {
+				known[says], next = true, append(next, row)
+			}
+		}
+		for _, row := range rows {
+			after, refused := e.apply(row)
+			if lettered {
+				add(row)
+			}
+			if !lettered || !refused {
+				add(after)
+			}
+		}
+		rows = next
+	}
+	return rows
+}
+
+func sameRow(want map[string]string, row sandbox.Row, there bool) bool {
+	return there == (want != nil) && (want == nil || row.Text("seq") == want["seq"] && row.Text("note") == want["note"])
 }
 
 // voids reports whether the event leaves nothing of what was before.

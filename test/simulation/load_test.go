@@ -102,8 +102,10 @@ type event struct {
 	op     string
 	values map[string]string // columns that it names
 	broken bool
-	lane   string // the header that routes ask
-	at     place
+	// refused: only the service finds that.
+	refused bool
+	lane    string // the header that routes ask
+	at      place
 }
 
 // generator makes events. It alone knows their order.
@@ -166,6 +168,9 @@ func (g *generator) event(t *table, name string) (*event, *kgo.Record) {
 	}
 	if e.broken {
 		e.values["note"] = strings.Repeat("x", 256) // one more than fits
+		if e.refused = g.number%2 == 0; e.refused {
+			e.values["note"] = fmt.Sprintf("refused %d", g.number)
+		}
 	}
 	if e.op == "delete" {
 		e.values = nil

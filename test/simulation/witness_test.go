@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -126,7 +127,23 @@ func (s *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		s.miscount(out, r)
 		return
 	}
+	if s.refuses(r) {
+		out.Header().Set("Content-Type", "application/json")
+		out.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(out, `{"error":"the note is refused"}`) // likewise
+		return
+	}
 	s.service.ServeHTTP(out, r)
+}
+
+// refuses reports whether a call says a note that the service takes in no table.
+func (s *witness) refuses(r *http.Request) bool {
+	if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/record") && !strings.Contains(r.URL.Path, "/profiles") {
+		return false
+	}
+	body, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return err == nil && bytes.Contains(body, []byte(`"refused `))
 }
 
 // inError is the counter of an import's rows in error.

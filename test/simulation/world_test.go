@@ -170,6 +170,9 @@ func (w *world) open() error {
 		return err
 	}
 	w.service.SetLatency(0, w.plan.callTime)
+	if err := w.service.RejectRows(sandbox.Rejection{Column: "note", Match: "^refused "}); err != nil {
+		return err
+	}
 	w.witness = &witness{calls: map[int64]int{}, service: w.service, latency: w.plan.latency, fail: w.fail, told: map[string]bool{}, asks: map[string][]ask{}, resting: map[string][]string{}, slow: map[string]time.Duration{}, carried: map[string]bool{}}
 	return w.serve()
 }
