@@ -228,16 +228,15 @@ func (rec *reconciliation) sendOne(ctx context.Context, n reconcile.Newest) {
 	if anew {
 		err = nil
 	}
-	cause := err
-	older, nothing, err := rec.applyOlder(ctx, n, nothing, err)
+	older, found := rec.applyOlder(ctx, n, err)
 	if ctx.Err() != nil {
 		return
 	}
-	refused := rec.refuse(n, older, cause)
-	if older != nil {
-		n = *older
+	refused := rec.refuse(n, older, err)
+	if older != nil && !older.Short {
+		n, nothing, err = *older, found, nil
 	}
-	if rec.decide(n, nothing, err) || refused {
+	if rec.decide(n, nothing, err) || refused || older != nil {
 		err = nil // its records are dead letters
 	}
 	if refused {
@@ -270,20 +269,21 @@ func (rec *reconciliation) sendOne(ctx context.Context, n reconcile.Newest) {
 	rec.known.keys.Sent(n)
 }
 
-// applyOlder sends what a key's newest state is without writes of the other lane that the service
-// refuses: a row may have landed behind a call that is older than these. It tells what the service
-// has taken, and which places of it say nothing; nil, with what there is of n, if there is no need
-// for it, or it takes none.
-func (rec *reconciliation) applyOlder(ctx context.Context, n reconcile.Newest, nothing []int, err error) (*reconcile.Newest, []int, error) {
-	for older, ok := n.Older(); ok && ctx.Err() == nil; older, ok = older.Older() {
-		if failure, refused := errors.AsType[contract.Failure](err); !refused || failure.Transient() {
-			break
-		}
-		if found, again := rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, older.Writes); again == nil {
-			return &older, found, nil
+// applyOlder sends what a key's newest state is without writes that the service refuses: a row
+// may have landed behind a call that is older than these. It tells what the service has taken, and
+// which places of it say nothing; nil, if there is no need for it, or it takes none.
+func (rec *reconciliation) applyOlder(ctx context.Context, n reconcile.Newest, err error) (taken *reconcile.Newest, nothing []int) {
+	if failure, refused := errors.AsType[contract.Failure](err); !refused || failure.Transient() {
+		return nil, nil
+	}
+	inError := false
+	rec.run.queue.locked(func() { inError = rec.undecided.Has(n.Key) })
+	for older, ok := n.Older(inError); ok && ctx.Err() == nil; older, ok = older.Older(inError) {
+		if nothing, err = rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, older.Writes); err == nil {
+			return &older, nothing
 		}
 	}
-	return nil, nothing, err
+	return nil, nil
 }
 
 // rowsAgain puts a key's newest state into the open file. Its offset is held

@@ -291,15 +291,17 @@ type Newest struct {
 	Last   At              // newest write of the other lane
 	Taken  []At            // writes that were taken, which no row has brought, and newer ones of it may have replaced
 	For    []At            // writes of the other lane for which older rows of the file were dropped
+	Short  bool            // a row is left out of it
 	to     uint64
 	of     []entry // what it was reduced from
 }
 
-// Older is n without its newest write, one of the other lane, which the service refuses: then
-// the order of those before it is still to be settled. ok is false where there is nothing to settle.
-func (n *Newest) Older() (older Newest, ok bool) {
+// Older is n without its newest write, which the service refuses: one of the other lane, or a row
+// if those were in error, too. The order of those before it is still to be settled. ok is false
+// where there is nothing to settle.
+func (n *Newest) Older(rowsInError bool) (older Newest, ok bool) {
 	last := len(n.of) - 1
-	if last < 1 || n.of[last].ours() {
+	if last < 1 || n.of[last].ours() && (!rowsInError || !n.of[last].row || len(n.of[last].taken) > 0) {
 		return Newest{}, false
 	}
 	of := n.of[:last]
@@ -310,7 +312,7 @@ func (n *Newest) Older() (older Newest, ok bool) {
 	if i < 0 { // rows alone, which have landed in their order
 		return Newest{}, false
 	}
-	older = Newest{Row: n.Row, Last: *of[i].other, Key: n.Key, to: n.to, of: of}
+	older = Newest{Row: n.Row, Last: *of[i].other, Key: n.Key, Short: n.Short || n.of[last].row, to: n.to, of: of}
 	older.say()
 	return older, true
 }

@@ -263,7 +263,7 @@ func TestOlderWritesAreSentWithoutANewerOneThatIsRefused(t *testing.T) {
 	}
 	older, ok := n[0], true
 	for ok && older.At().Offset != 2 {
-		older, ok = older.Older()
+		older, ok = older.Older(false)
 	}
 	if !ok || len(older.Writes) != 1 || older.Writes[0].Cells[0].Value.Text() != "2" {
 		t.Fatalf("without those that are refused: got %+v, %v, want the first write", older, ok)
