@@ -7,6 +7,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
+	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/said"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/batcher/waiting"
@@ -40,7 +41,7 @@ func (b *Batcher) add(m files.Mapping) error {
 	if err != nil {
 		return err
 	}
-	added := &member{Mapping: m, rows: r, dualLane: b.newDualLane(), waiting: waiting.New(&b.waiting)}
+	added := &member{Mapping: m, rows: r, dualLane: &dualLane{keys: reconcile.Keys{Refused: b.refused}}, waiting: waiting.New(&b.waiting)}
 	for op := range m.Loads {
 		added.accepts[op] = true
 	}

@@ -39,11 +39,9 @@ type dualLane struct {
 	waits map[Partition]time.Time
 }
 
-func (b *Batcher) newDualLane() *dualLane {
-	return &dualLane{keys: reconcile.Keys{Refused: func(at reconcile.At) bool {
-		p, ok := at.Partition.(Partition)
-		return ok && b.cfg.Peer.Refused(p, at.Offset)
-	}}}
+func (b *Batcher) refused(at reconcile.At) bool {
+	p, ok := at.Partition.(Partition)
+	return ok && b.cfg.Peer.Refused(p, at.Offset)
 }
 
 // Other tells of a write of the other lane to one of the mapping's keys. Like

@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
+	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/said"
 	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/connector/retry"
@@ -262,7 +263,7 @@ func (q *tableQueue) stop() *importRun {
 	q.adopted, q.inError = nil, nil
 	q.dropWaiting()
 	for _, m := range q.members {
-		m.dualLane = q.batcher.newDualLane() // its records are read again
+		m.dualLane = &dualLane{keys: reconcile.Keys{Refused: q.batcher.refused}} // its records are read again
 	}
 	if q.running != nil {
 		q.running.cancelers.stop()

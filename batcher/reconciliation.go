@@ -278,10 +278,15 @@ func (rec *reconciliation) applyOlder(ctx context.Context, n reconcile.Newest, e
 	}
 	inError := false
 	rec.run.queue.locked(func() { inError = rec.undecided.Has(n.Key) })
-	for older, ok := n.Older(inError); ok && ctx.Err() == nil; older, ok = older.Older(inError) {
+	for ctx.Err() == nil {
+		older, ok := n.Older(inError)
+		if !ok || !n.Ours() && rec.run.queue.confirmed(n.At()) && !rec.run.batcher.refused(n.At()) { // it was taken before
+			break
+		}
 		if nothing, err = rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, older.Writes); err == nil {
 			return &older, nothing
 		}
+		n = older
 	}
 	return nil, nil
 }

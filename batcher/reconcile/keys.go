@@ -301,7 +301,7 @@ type Newest struct {
 // where there is nothing to settle.
 func (n *Newest) Older(rowsInError bool) (older Newest, ok bool) {
 	last := len(n.of) - 1
-	if last < 1 || n.of[last].ours() && (!rowsInError || !n.of[last].row || len(n.of[last].taken) > 0) {
+	if last < 1 || n.Ours() && (!rowsInError || !n.of[last].row || len(n.of[last].taken) > 0) {
 		return Newest{}, false
 	}
 	of := n.of[:last]
@@ -319,6 +319,9 @@ func (n *Newest) Older(rowsInError bool) (older Newest, ok bool) {
 
 // At is the place of its newest write.
 func (n *Newest) At() At { return n.of[len(n.of)-1].at }
+
+// Ours reports whether that is this lane's.
+func (n *Newest) Ours() bool { return n.of[len(n.of)-1].ours() }
 
 // Next gives out conflicting keys that can be sent: their file has landed, and so
 // have the writes of the other lane that are older than their row in it.
