@@ -126,49 +126,25 @@ func (r *importRun) rejectWaiting(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// refusedWrites are writes of a key that the service has refused for good, and that are
-// in no file.
-type refusedWrites struct {
-	member int // the mapping's place on the queue
-	key    string
-	taken  []reconcile.At // from the other lane, whose ledger has them confirmed
-	newer  []reconcile.At // of the other lane, in favour of which older rows were left out of the file
-	older  *reconcile.At  // the newest write before them that the service has taken; nil: none
-	reason string
-}
-
-// why is the reason of the dead letter of a record that was taken, or left out; "": it has none.
-func (w *refusedWrites) why(lane schemas.Lane, at reconcile.At, taken bool) string {
-	left := func(newer reconcile.At) bool { return at.Partition != newer.Partition || at.Offset < newer.Offset }
-	switch {
-	case w.older != nil && at.Partition == w.older.Partition && at.Offset <= w.older.Offset: // that has replaced it
-	case taken && slices.Contains(w.taken, at):
-		return w.reason
-	case !taken && lane == schemas.Batch && slices.ContainsFunc(w.newer, left):
-		return "its row was left out of the file in favour of a newer record of the other lane, which the service refuses: " + w.reason
-	}
-	return ""
-}
-
 // refuse notes what no newest state holds that cannot be sent, in place of what was noted of
-// older ones: sent is what was sent then, if anything was. It reports whether any of it was taken.
-func (rec *reconciliation) refuse(n reconcile.Newest, sent *reconcile.Newest, err error) bool {
+// older ones: of what was taken nothing, if the rest was sent. It reports whether any was taken.
+func (rec *reconciliation) refuse(n reconcile.Newest, rest bool, err error) bool {
 	rec.run.queue.mu.Lock()
 	defer rec.run.queue.mu.Unlock()
-	rec.run.refusedFor = slices.DeleteFunc(rec.run.refusedFor, func(r refusedWrites) bool { return r.member == rec.member.index && r.key == n.Key })
-	w := refusedWrites{member: rec.member.index, key: n.Key, taken: n.Taken, newer: n.For}
-	if sent != nil {
-		w.taken, w.older = nil, new(sent.At())
+	rec.run.refusedFor = slices.DeleteFunc(rec.run.refusedFor, func(r rejects.Refused) bool { return r.Member == rec.member.index && r.Key == n.Key })
+	w := rejects.Refused{Member: rec.member.index, Key: n.Key, Taken: n.Taken, Newer: n.For}
+	if rest {
+		w.Taken = nil
 	}
-	if err == nil || len(w.taken)+len(w.newer) == 0 || rec.run.batcher.cfg.Records == nil {
+	if err == nil || len(w.Taken)+len(w.Newer) == 0 || rec.run.batcher.cfg.Records == nil {
 		return false
 	}
-	w.reason = err.Error()
+	w.Reason = err.Error()
 	if failure, ok := errors.AsType[contract.Failure](err); ok && failure.Reason() != "" {
-		w.reason = failure.Reason()
+		w.Reason = failure.Reason()
 	}
 	rec.run.refusedFor = append(rec.run.refusedFor, w)
-	return len(w.taken) > 0
+	return len(w.Taken) > 0
 }
 
 // rejectRefused makes dead letters of the records of refused writes that were taken, and of
@@ -179,8 +155,8 @@ func (r *importRun) rejectRefused(ctx context.Context, imp contract.Import) erro
 		taken := imp
 		taken.Mapping, taken.Table, taken.Members, taken.OnlyTaken = m.Name, m.Table, nil, true
 		left := taken
-		left.OnlyTaken, left.Op = false, schemas.Upsert // not that of the file: none of these rows was in it
-		left.MayBeLoaded = r.adopted != nil || r.generation.from.Part > 1
+		left.OnlyTaken, left.Op = false, schemas.Upsert                             // not that of the file: none of these rows was in it
+		left.MayBeLoaded = r.adopted != nil || r.generation.from.Part > 1 || m.Auto // or called
 		if err := r.rejectWrites(ctx, taken, i, "writes that former routes gave to the other lane are refused by the service; their records become dead letters"); err != nil {
 			return err
 		}
@@ -192,11 +168,11 @@ func (r *importRun) rejectRefused(ctx context.Context, imp contract.Import) erro
 }
 
 func (r *importRun) rejectWrites(ctx context.Context, imp contract.Import, member int, what string) error {
-	refused := map[string]refusedWrites{}
+	refused := map[string]rejects.Refused{}
 	r.queue.mu.Lock()
 	for _, w := range r.refusedFor {
-		if w.member == member && (imp.OnlyTaken && len(w.taken) > 0 || !imp.OnlyTaken && len(w.newer) > 0) {
-			refused[w.key] = w
+		if w.Member == member && (imp.OnlyTaken && len(w.Taken) > 0 || !imp.OnlyTaken && len(w.Newer) > 0) {
+			refused[w.Key] = w
 		}
 	}
 	r.queue.mu.Unlock()
@@ -207,7 +183,7 @@ func (r *importRun) rejectWrites(ctx context.Context, imp contract.Import, membe
 	r.log.Warn(what, "mapping", imp.Mapping, "keys", len(refused))
 	each := func(mapping string, lane schemas.Lane, w *schemas.Write, at spool.At) string {
 		if refused, ok := refused[w.Key]; ok && mapping == imp.Mapping {
-			return refused.why(lane, rejects.Place(at), imp.OnlyTaken)
+			return refused.Why(lane, rejects.Place(at), imp.OnlyTaken)
 		}
 		return ""
 	}

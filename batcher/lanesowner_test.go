@@ -503,10 +503,11 @@ func (o *lanesOwner) Confirmed(p Partition, offset int64) bool {
 	return p.(*lanesPartition).seen.Contains(offset)
 }
 
-func (o *lanesOwner) Refused(_ Partition, offset int64) bool {
+func (o *lanesOwner) Refused(_ Partition, offset int64) (may, is bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.immediate.refused.Contains(offset)
+	is = o.immediate.refused.Contains(offset)
+	return is, is
 }
 
 func (o *lanesOwner) Halted(p Partition) bool {

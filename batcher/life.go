@@ -31,7 +31,7 @@ type importRun struct {
 	adopted    *Adopted            // what a former owner sent, to be awaited; nil: an import of our own
 	undecided  []rejects.Undecided // rows in error of the members' conflicting keys; guarded by queue.mu
 	thirds     rejects.Thirds      // creates behind two others in error
-	refusedFor []refusedWrites     // taken writes that the service has refused; guarded by queue.mu
+	refusedFor []rejects.Refused   // taken writes that the service has refused; guarded by queue.mu
 	apart      map[Partition]bool  // partitions that reconciling does without
 
 	// Guarded by queue.mu.

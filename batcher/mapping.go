@@ -41,7 +41,7 @@ func (b *Batcher) add(m files.Mapping) error {
 	if err != nil {
 		return err
 	}
-	added := &member{Mapping: m, rows: r, dualLane: &dualLane{keys: reconcile.Keys{Refused: b.refused}}, waiting: waiting.New(&b.waiting)}
+	added := &member{Mapping: m, rows: r, dualLane: &dualLane{keys: reconcile.Keys{Refused: b.mayBeRefused}}, waiting: waiting.New(&b.waiting)}
 	for op := range m.Loads {
 		added.accepts[op] = true
 	}

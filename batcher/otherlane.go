@@ -39,9 +39,16 @@ type dualLane struct {
 	waits map[Partition]time.Time
 }
 
+func (b *Batcher) mayBeRefused(at reconcile.At) bool {
+	p, ok := at.Partition.(Partition)
+	may, _ := b.cfg.Peer.Refused(p, at.Offset)
+	return ok && may
+}
+
 func (b *Batcher) refused(at reconcile.At) bool {
 	p, ok := at.Partition.(Partition)
-	return ok && b.cfg.Peer.Refused(p, at.Offset)
+	_, is := b.cfg.Peer.Refused(p, at.Offset)
+	return ok && is
 }
 
 // Other tells of a write of the other lane to one of the mapping's keys. Like

@@ -263,7 +263,7 @@ func (q *tableQueue) stop() *importRun {
 	q.adopted, q.inError = nil, nil
 	q.dropWaiting()
 	for _, m := range q.members {
-		m.dualLane = &dualLane{keys: reconcile.Keys{Refused: q.batcher.refused}} // its records are read again
+		m.dualLane = &dualLane{keys: reconcile.Keys{Refused: q.batcher.mayBeRefused}} // its records are read again
 	}
 	if q.running != nil {
 		q.running.cancelers.stop()

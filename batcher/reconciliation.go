@@ -228,15 +228,23 @@ func (rec *reconciliation) sendOne(ctx context.Context, n reconcile.Newest) {
 	if anew {
 		err = nil
 	}
-	older, found := rec.applyOlder(ctx, n, err)
+	failure, ok := errors.AsType[contract.Failure](err)
+	final, cause := ok && !failure.Transient(), err
+	var rest *reconcile.Newest
+	if final {
+		var found []int
+		if rest, found = rec.applyRest(ctx, n); rest == nil && rec.awaits(n) {
+			return // it is given out again
+		}
+		if rest != nil && !rest.Short {
+			n, nothing, err = *rest, found, nil
+		}
+	}
 	if ctx.Err() != nil {
 		return
 	}
-	refused := rec.refuse(n, older, err)
-	if older != nil && !older.Short {
-		n, nothing, err = *older, found, nil
-	}
-	if rec.decide(n, nothing, err) || refused || older != nil {
+	refused := rec.refuse(n, rest != nil, cause)
+	if rec.decide(n, nothing, err) || refused || rest != nil {
 		err = nil // its records are dead letters
 	}
 	if refused {
@@ -252,7 +260,7 @@ func (rec *reconciliation) sendOne(ctx context.Context, n reconcile.Newest) {
 	} else if anew && !rec.unnamedProfile(ctx, n.Key) {
 		return // likewise
 	}
-	if err != nil && n.Row != nil {
+	if err != nil && n.Row != nil && (!final || n.Ours()) {
 		var current bool
 		if current, err = rec.rowsAgain(ctx, n); !current {
 			return
@@ -269,26 +277,29 @@ func (rec *reconciliation) sendOne(ctx context.Context, n reconcile.Newest) {
 	rec.known.keys.Sent(n)
 }
 
-// applyOlder sends what a key's newest state is without writes that the service refuses: a row
-// may have landed behind a call that is older than these. It tells what the service has taken, and
-// which places of it say nothing; nil, if there is no need for it, or it takes none.
-func (rec *reconciliation) applyOlder(ctx context.Context, n reconcile.Newest, err error) (taken *reconcile.Newest, nothing []int) {
-	if failure, refused := errors.AsType[contract.Failure](err); !refused || failure.Transient() {
+// applyRest sends what a key's newest state is without writes that the service has refused alone:
+// a row may have landed behind a call that is older than these. It tells what the service has
+// taken, and which places of it say nothing; nil, if there is no need for it, or it takes none.
+func (rec *reconciliation) applyRest(ctx context.Context, n reconcile.Newest) (rest *reconcile.Newest, nothing []int) {
+	rec.run.queue.mu.Lock()
+	left, ok := n.Without(rec.run.batcher.refused, func(op schemas.Op) bool { return rec.undecided.Has(n.Key, op) })
+	rec.run.queue.mu.Unlock()
+	if !ok {
 		return nil, nil
 	}
-	inError := false
-	rec.run.queue.locked(func() { inError = rec.undecided.Has(n.Key) })
-	for ctx.Err() == nil {
-		older, ok := n.Older(inError)
-		if !ok || !n.Ours() && rec.run.queue.confirmed(n.At()) && !rec.run.batcher.refused(n.At()) { // it was taken before
-			break
-		}
-		if nothing, err = rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, older.Writes); err == nil {
-			return &older, nothing
-		}
-		n = older
+	nothing, err := rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, left.Writes)
+	if err != nil {
+		return nil, nil
 	}
-	return nil, nil
+	return &left, nothing
+}
+
+// awaits reports whether it is not known yet what becomes of the newest write of the other lane in
+// that lane: it tells whether it was that write that the service has refused.
+func (rec *reconciliation) awaits(n reconcile.Newest) bool {
+	rec.run.queue.mu.Lock()
+	defer rec.run.queue.mu.Unlock()
+	return rec.known.keys.Awaits(&n, rec.run.queue.confirmed)
 }
 
 // rowsAgain puts a key's newest state into the open file. Its offset is held

@@ -34,7 +34,7 @@ func (n *noCalls) Confirmed(_ Partition, offset int64) bool { return offset < n.
 
 func (n *noCalls) Halted(Partition) bool { return false }
 
-func (n *noCalls) Refused(Partition, int64) bool { return false }
+func (n *noCalls) Refused(Partition, int64) (may, is bool) { return false, false }
 
 func (n *noCalls) Ends(context.Context, string) (map[Partition]int64, error) { return n.ends, nil }
 

@@ -171,13 +171,10 @@ func (m *missing) decide() {
 			return false
 		case p.asking:
 			return true
-		case p.newer != nil && p.refused(p.newer):
-			p.deadLetter(writes.RefusalReason(p.err), p.err)
-			return true
-		case p.newer != nil && p.hasEnded(p.newer):
+		case p.newer != nil && p.hasEnded(p.newer) && !p.refused(p.newer):
 			p.endWith(receipt.Superseded, http.StatusNotFound)
 			return true
-		case p.newer == nil, p.holdsUp(p.newer):
+		case p.newer == nil, p.hasEnded(p.newer), p.holdsUp(p.newer):
 			p.deadLetter(writes.RefusalReason(p.err), p.err)
 			return true
 		}
@@ -202,7 +199,8 @@ func (p *missed) refused(n *newer) bool {
 		_, refused := p.partition.Ended(n.offset)
 		return refused
 	}
-	return p.partition.OtherRefused(n.offset)
+	may, _ := p.partition.OtherRefused(n.offset)
+	return may
 }
 
 // holdsUp reports whether the newer write may wait for this patch: as a row whose file

@@ -122,7 +122,9 @@ func TestSessionOfAMemberThatWasKilledIsTold(t *testing.T) {
 	first := &pod{at: "127.0.0.2"}
 	killed, end := member(first, nil)
 	t.Cleanup(end)
-	until(t, "the first member has all partitions", func() bool { return partitionsOf(killed, schemas.Immediate) == 4 })
+	until(t, "the first member has all partitions", func() bool {
+		return partitionsOf(killed, schemas.Immediate) == 4 && partitionsOf(killed, schemas.Batch) == 2
+	})
 	survivor, end := member(&pod{at: "127.0.0.3"}, said)
 	t.Cleanup(end)
 	until(t, "both have partitions", func() bool {

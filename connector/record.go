@@ -321,7 +321,7 @@ func (p *part) deadLetter(l deadletter.Reason, cause error) {
 			return
 		}
 		p.dead.Store(true)
-		p.partition.Refused(record.Offset)
+		p.partition.Refused(record.Offset, p.before == nil && p.parts.Load() == p)
 		p.lane.metrics.DeadLetter(record.Topic, l.Code)
 		p.lane.recent.LogDeadLetter(p.lane.log, record, l)
 		p.delivered()

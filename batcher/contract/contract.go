@@ -289,8 +289,8 @@ type Peer interface {
 	// Confirmed reports whether that shows the record at offset as confirmed.
 	Confirmed(p Partition, offset int64) bool
 	// Refused reports whether that shows the record at offset, if it is confirmed, as one that
-	// may have become a dead letter.
-	Refused(p Partition, offset int64) bool
+	// may have become a dead letter, and as one that has, with all of its writes.
+	Refused(p Partition, offset int64) (may, is bool)
 	// Halted reports whether that shows the partition as halted there, so that what is
 	// not confirmed stays so until a person acts.
 	Halted(p Partition) bool

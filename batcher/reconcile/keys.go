@@ -272,7 +272,7 @@ func (k *Keys) Forget(confirmed func(At) bool) {
 			s.set(s.writes)
 			k.count(s, before)
 		}
-		if !s.conflicting && !s.held && !s.calling && !s.doubt && s.overtaken == 0 && !s.taken && len(s.shares) == 0 && s.final(s.last, confirmed) {
+		if !s.conflicting && !s.held && !s.calling && !s.doubt && s.overtaken == 0 && !s.taken && len(s.shares)+len(s.dropped) == 0 && s.final(s.last, confirmed) {
 			delete(k.byKey, key)
 			k.bytes -= s.bytes
 		}
@@ -296,31 +296,42 @@ type Newest struct {
 	of     []entry // what it was reduced from
 }
 
-// Older is n without its newest write, which the service refuses: one of the other lane, or a row
-// if those were in error, too. The order of those before it is still to be settled. ok is false
-// where there is nothing to settle.
-func (n *Newest) Older(rowsInError bool) (older Newest, ok bool) {
-	last := len(n.of) - 1
-	if last < 1 || n.Ours() && (!rowsInError || !n.of[last].row || len(n.of[last].taken) > 0) {
-		return Newest{}, false
+// Without is n, which the service refuses, without what it is known to have refused alone: writes
+// of the other lane, and rows if all that show in them are in error. The order of the others is
+// still to be settled. ok is false where nothing was refused, or rows alone are left, which have
+// landed in their order.
+func (n *Newest) Without(refused func(At) bool, inError func(schemas.Op) bool) (rest Newest, ok bool) {
+	rest = Newest{Row: n.Row, Last: n.Last, Key: n.Key, For: n.For, to: n.to}
+	for _, e := range n.of {
+		switch {
+		case !e.ours() && refused(e.at):
+		case e.row && len(e.taken) == 0 && !slices.ContainsFunc(e.rows.ops().All(), func(op schemas.Op) bool { return !inError(op) }):
+			rest.Short = true
+		default:
+			rest.of, ok = append(rest.of, e), ok || e.other != nil
+		}
 	}
-	of := n.of[:last]
-	i := len(of) - 1
-	for i >= 0 && of[i].other == nil {
-		i--
-	}
-	if i < 0 { // rows alone, which have landed in their order
-		return Newest{}, false
-	}
-	older = Newest{Row: n.Row, Last: *of[i].other, Key: n.Key, Short: n.Short || n.of[last].row, to: n.to, of: of}
-	older.say()
-	return older, true
+	rest.say()
+	return rest, ok && len(rest.of) < len(n.of)
 }
 
-// At is the place of its newest write.
-func (n *Newest) At() At { return n.of[len(n.of)-1].at }
+// Awaits has the key be given out again once the other lane has confirmed its newest write, if
+// that is not known yet: it reports whether that is so.
+func (k *Keys) Awaits(n *Newest, confirmed func(At) bool) bool {
+	for i := len(n.of) - 1; i >= 0; i-- {
+		if e := &n.of[i]; !e.ours() {
+			s := k.byKey[n.Key]
+			if s == nil || confirmed(e.at) {
+				return false
+			}
+			s.await = &e.at
+			return true
+		}
+	}
+	return false
+}
 
-// Ours reports whether that is this lane's.
+// Ours reports whether its newest write is this lane's.
 func (n *Newest) Ours() bool { return n.of[len(n.of)-1].ours() }
 
 // Next gives out conflicting keys that can be sent: their file has landed, and so
@@ -493,12 +504,15 @@ func (k *Keys) Reconcile() (reconciled bool) {
 		switch {
 		case !s.conflicting || s.calling || k.out[s.last.Partition]:
 		case s.sent == s.version:
-			s.conflicting, s.await, s.dropped = false, nil, nil
+			s.conflicting, s.await = false, nil
 		default:
 			reconciled = false
 		}
 	}
 	for _, s := range k.byKey {
+		if reconciled {
+			s.dropped = nil // until then it may have to be decided again
+		}
 		for i := range s.writes {
 			e := &s.writes[i]
 			e.landed = e.landed || reconciled && !s.calling && e.file == 0 && e.newer == 0 && !k.out[s.last.Partition]

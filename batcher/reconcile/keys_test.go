@@ -244,31 +244,34 @@ func TestRowsDroppedForAWriteThatMayBeRefusedWaitForItsAnswer(t *testing.T) {
 	}
 }
 
-// Behind a row that may have landed after a call, a newer call is refused: the order of the two is
-// settled without it.
-func TestOlderWritesAreSentWithoutANewerOneThatIsRefused(t *testing.T) {
+// Behind a row that may have landed after a call, newer calls are refused, and one is taken: the
+// order is settled without the former, wherever they are.
+func TestNewestStateIsSentWithoutWritesThatAreRefused(t *testing.T) {
 	all := func(At) bool { return true }
-	k := Keys{Refused: func(at At) bool { return at.Offset > 2 }}
+	refused := func(at At) bool { return at.Offset > 2 && at.Offset < 8 }
+	none := func(schemas.Op) bool { return false }
+	k := Keys{Refused: refused}
 	write := func(offset int64, says string) {
 		w := parse(t, says, false).Write
 		k.Other(&w, At{"p", offset}, Effect{Confirmed: true, Flying: true})
 	}
 	write(2, "upsert a=2")
-	for offset := range int64(6) { // however many are refused
+	for offset := range int64(5) { // however many are refused
 		write(3+offset, "upsert a=bad")
 	}
+	write(8, "patch b=8")
 	n := k.Next(all)
-	if len(n) != 1 || n[0].At().Offset != 8 {
-		t.Fatalf("to be sent: got %+v, want the newest write", n)
+	if len(n) != 1 || k.Awaits(&n[0], all) || !k.Awaits(&n[0], func(at At) bool { return at.Offset < 8 }) {
+		t.Fatalf("to be sent: got %+v, want the newest state, and to wait for its newest write until that is confirmed", n)
 	}
-	older, ok := n[0], true
-	for ok && older.At().Offset != 2 {
-		older, ok = older.Older(false)
+	rest, ok := n[0].Without(refused, none)
+	if !ok || len(rest.Writes) != 1 || len(rest.Writes[0].Cells) != 2 || rest.Writes[0].Cells[0].Value.Text() != "2" {
+		t.Fatalf("without those that are refused: got %+v, %v, want the first write with the last", rest, ok)
 	}
-	if !ok || len(older.Writes) != 1 || older.Writes[0].Cells[0].Value.Text() != "2" {
-		t.Fatalf("without those that are refused: got %+v, %v, want the first write", older, ok)
+	if _, ok := rest.Without(refused, none); ok {
+		t.Error("without what is not there: got a rest")
 	}
-	k.Sent(older)
+	k.Sent(rest)
 	k.Noted()
 	if !k.Reconcile() {
 		t.Error("once it was answered: got the key conflicting, want it settled")

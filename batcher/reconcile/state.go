@@ -51,8 +51,8 @@ func (s *state) contend() {
 	s.version++
 }
 
-// add takes a write. A key that is written again and again keeps a few: those that the service may
-// have refused, and the newest, stay apart, as what is older counts where they are refused.
+// add takes a write. A key that is written again and again keeps a few: of the other lane those
+// that the service may have refused, and the newest, stay apart as long as there are not many.
 func (s *state) add(e entry, refused func(At) bool) {
 	const many, most = 4, 12
 	s.writes, s.bytes = append(s.writes, e), s.bytes+e.bytes
@@ -62,7 +62,8 @@ func (s *state) add(e entry, refused func(At) bool) {
 	var kept []entry
 	together := func(from, to int) bool {
 		one, other := &s.writes[from], &s.writes[to]
-		if len(s.writes) < most && !other.ours() && (to == len(s.writes)-1 || refused(other.at)) {
+		apart := func(e *entry) bool { return !e.ours() && refused(e.at) }
+		if len(s.writes) < most && (apart(one) || apart(other) || !other.ours() && to == len(s.writes)-1) {
 			return false
 		}
 		// A patch that may wait for a row stays apart from what brings that back, and from what follows.

@@ -128,10 +128,8 @@ func (u *Undecided) suspect(key string, ops reconcile.Ops, of func(schemas.Op) c
 	}
 }
 
-// Has reports whether a row of the key is in error.
-func (u *Undecided) Has(key string) bool {
-	return slices.ContainsFunc(schemas.Ops[:], func(op schemas.Op) bool { return u.rows[conflicting{key, op}] != nil })
-}
+// Has reports whether the key's row of the operation is in error.
+func (u *Undecided) Has(key string, op schemas.Op) bool { return u.rows[conflicting{key, op}] != nil }
 
 // Refuse says that the key's rows in error cannot be rows once more.
 func (u *Undecided) Refuse(key string) {

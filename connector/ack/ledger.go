@@ -43,9 +43,9 @@ type Ledger struct {
 	Routes  Routes   // which routes the lane applies, and from where on
 	Halts   []Halt   // of mappings that read this partition
 	Pauses  []Pause  // likewise
-	// Refused are offsets of records that became dead letters, at or beyond the other lane's
-	// watermark, without one at or beyond the own: an older record may have been left out in
-	// their favour. It may have more of them, never fewer.
+	// Refused are offsets of records that became dead letters, at or beyond the watermark of
+	// this lane or, if there is one, the other: an older record may have been left out in their
+	// favour. It may have more of them, never fewer.
 	Refused Ranges
 }
 

@@ -46,7 +46,7 @@ func sample(rnd *rand.Rand, watermark int64) ack.Ledger {
 		l.Pauses = append(l.Pauses, ack.Pause{Mapping: rnd.Uint64(), Batch: rnd.IntN(2) == 0, Resumed: rnd.IntN(2) == 0, At: rnd.Int64N(1 << 45), Until: rnd.Int64N(1 << 45), Reason: "the table is rebuilt"[:rnd.IntN(20)]})
 	}
 	for range rnd.IntN(3) {
-		l.Refuse(rnd.Int64N(1<<40), 0)
+		l.Refuse(rnd.Int64N(1<<40), 0, true)
 	}
 	return l
 }

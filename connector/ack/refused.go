@@ -1,12 +1,17 @@
 package ack
 
 // mostRefused is how many ranges of refused records a ledger has.
-const mostRefused = 16
+const mostRefused = 32
 
 // Refuse notes that the record at offset is about to be confirmed as a dead letter. What is
-// below the watermark matters no more.
-func (l *Ledger) Refuse(offset, watermark int64) {
-	l.Refused = l.Refused.above(watermark).Add(Range{offset, offset + 1}).atMost(mostRefused)
+// below the watermark matters no more. Only a range of one offset says that all of the record's
+// writes are refused: one that is not alone is noted with the next one.
+func (l *Ledger) Refuse(offset, watermark int64, alone bool) {
+	to := offset + 2
+	if alone {
+		to = offset + 1
+	}
+	l.Refused = l.Refused.above(watermark).Add(Range{offset, to}).atMost(mostRefused)
 }
 
 // atMost is a set of n ranges at most that has all of rs: the narrowest gaps are closed.

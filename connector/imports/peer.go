@@ -63,9 +63,11 @@ func (p *Peer) Confirmed(at contract.Partition, offset int64) bool {
 }
 
 // Refused implements contract.Peer.
-func (p *Peer) Refused(at contract.Partition, offset int64) bool {
-	a, ok := at.(Partition)
-	return ok && a.OtherRefused(offset)
+func (p *Peer) Refused(at contract.Partition, offset int64) (may, is bool) {
+	if a, ok := at.(Partition); ok {
+		return a.OtherRefused(offset)
+	}
+	return false, false
 }
 
 // Halted implements contract.Peer.

@@ -163,7 +163,7 @@ func (r Records) deadLetter(sent *outbox.Outbox, room *semaphore.Weighted, c *ka
 			return
 		}
 		c.DeadLetter()
-		c.Partition().Refused(record.Offset)
+		c.Partition().Refused(record.Offset, false)
 		r.Metrics.DeadLetter(record.Topic, writes.CodeImportRow)
 		r.Metrics.RecordsEnded(record.Topic, observe.OutcomeDeadLetter, 1)
 		r.Recent.LogDeadLetter(r.Log, record, why)

@@ -124,9 +124,9 @@ func (p *Partition) OtherConfirmed(offset int64) bool {
 	return v.Confirmed(offset)
 }
 
-// OtherRefused reports whether it shows the record as one that may have been refused.
-func (p *Partition) OtherRefused(offset int64) bool {
-	return p.elsewhere().Refused.Contains(offset)
+// OtherRefused reports whether it shows the record as one that may be a dead letter, and that is.
+func (p *Partition) OtherRefused(offset int64) (may, is bool) {
+	return p.elsewhere().Refused.Contains(offset), slices.Contains(p.elsewhere().Refused, ack.Range{From: offset, To: offset + 1})
 }
 
 // OtherHalted reports whether it shows the partition as halted there.

@@ -151,15 +151,15 @@ func (p *Partition) Confirm(e *ack.Entry) bool {
 	return true
 }
 
-// Refused notes that the record at offset is about to be confirmed as a dead letter.
-func (p *Partition) Refused(offset int64) {
+// Refused notes that the record is about to end as a dead letter, alone: with all of its writes.
+func (p *Partition) Refused(offset int64, alone bool) {
 	passed := p.OtherWatermark()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.other == nil {
-		passed = p.tracker.Watermark()
+	if own := p.tracker.Watermark(); p.other == nil || own < passed {
+		passed = own
 	}
-	p.ledger.Refuse(offset, passed)
+	p.ledger.Refuse(offset, passed, alone)
 }
 
 // Ended reports whether the record was taken and is not pending, and may be a dead letter.
