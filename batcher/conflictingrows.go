@@ -133,6 +133,8 @@ func (rec *reconciliation) refuse(n reconcile.Newest, rest bool, err error) bool
 	defer rec.run.queue.mu.Unlock()
 	rec.run.refusedFor = slices.DeleteFunc(rec.run.refusedFor, func(r rejects.Refused) bool { return r.Member == rec.member.index && r.Key == n.Key })
 	w := rejects.Refused{Member: rec.member.index, Key: n.Key, Taken: n.Taken, Newer: n.For}
+	// What there is no call for is not refused for that: it goes as a row once more.
+	w.Newer = slices.DeleteFunc(w.Newer, func(at reconcile.At) bool { return !rec.run.batcher.mayBeRefused(at) })
 	if rest {
 		w.Taken = nil
 	}
