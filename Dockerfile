@@ -16,15 +16,11 @@ ARG VERSION=dev
 ARG COMMIT=unknown
 # The flags are those of make build, and give the same binary. timetzdata: the day's slots follow imports.timezone, and there is no zone
 # file to read in an image without a system. grpcnotrace: gRPC, which tracing brings along, has pages of its own that nothing serves.
-# -funcalign: with 32, the linker's choice, a hundredth of the binary is padding. -l: no function of these packages is inlined, as two
-# hundredths more of it were, and nobody waits for any.
+# -funcalign: with 32, the linker's choice, a hundredth of the binary is padding. -l: no function of Kafka's messages and of kfake is
+# inlined, as a twenty-fifth of it were: 1.6 MB, and 20 ns a record.
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags timetzdata,grpcnotrace \
-    -gcflags 'google.golang.org/grpc/...=-l' -gcflags 'google.golang.org/protobuf/...=-l' \
-    -gcflags 'go.opentelemetry.io/...=-l' -gcflags 'github.com/spf13/...=-l' \
-    -gcflags 'github.com/twmb/franz-go/pkg/kadm/...=-l' -gcflags 'github.com/twmb/franz-go/pkg/kfake/...=-l' \
-    -gcflags 'github.com/bufbuild/protocompile/...=-l' -gcflags 'github.com/goccy/go-yaml/...=-l' \
-    -gcflags 'github.com/feedsink/feedsink/connector/dev/...=-l' -gcflags 'github.com/feedsink/feedsink/connector/replay/...=-l' \
-    -gcflags 'github.com/feedsink/feedsink/connector/setup/...=-l' -gcflags 'github.com/feedsink/feedsink/router/check/...=-l' \
+    -gcflags 'github.com/twmb/franz-go/pkg/kmsg/...=-l' -gcflags 'github.com/twmb/franz-go/pkg/kadm/...=-l' \
+    -gcflags 'github.com/twmb/franz-go/pkg/kfake/...=-l' \
     -ldflags "-s -w -funcalign=16 -X main.version=${VERSION} -X main.commit=${COMMIT}" \
     -o /root-fs/feedsink ./cmd/feedsink
 RUN mkdir -p /root-fs/etc/ssl/certs /root-fs/etc/feedsink /spool/feedsink \

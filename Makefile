@@ -28,11 +28,7 @@ help: ## this list
 # As the Dockerfile builds it: neither the machine nor the time of the build shows in it.
 build: ## the binary, as dist/feedsink
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags timetzdata,grpcnotrace \
-		$(foreach slow,google.golang.org/grpc google.golang.org/protobuf go.opentelemetry.io github.com/spf13 \
-			github.com/twmb/franz-go/pkg/kadm github.com/twmb/franz-go/pkg/kfake \
-			github.com/bufbuild/protocompile github.com/goccy/go-yaml \
-			github.com/feedsink/feedsink/connector/dev github.com/feedsink/feedsink/connector/replay \
-			github.com/feedsink/feedsink/connector/setup github.com/feedsink/feedsink/router/check,-gcflags '$(slow)/...=-l') \
+		$(foreach package,kmsg kadm kfake,-gcflags 'github.com/twmb/franz-go/pkg/$(package)/...=-l') \
 		-ldflags '-s -w -funcalign=16 -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o dist/feedsink ./cmd/feedsink
 
 man: ## the manual pages of all commands, in dist/man
