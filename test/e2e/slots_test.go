@@ -90,10 +90,10 @@ func (d dated) WriteHeader(code int) {
 }
 
 // For the service it is two seconds before midnight until it has refused an import, and for the
-// sink the new day has begun: of its slots the refusal uses up none.
+// sink the new day has begun, on a quarter of an hour as everywhere: the refusal takes none of its slots.
 func TestAServiceThatIsStillOfYesterdayCostsNoneOfTodaysSlots(t *testing.T) {
 	t.Parallel()
-	midnight := time.Now().Add(-10 * time.Minute).Truncate(time.Second)
+	midnight := time.Now().Truncate(15 * time.Minute)
 	zone := midnightAt(t, midnight)
 	location, err := time.LoadLocation(zone)
 	if err != nil {
@@ -114,14 +114,15 @@ func TestAServiceThatIsStillOfYesterdayCostsNoneOfTodaysSlots(t *testing.T) {
 			service.ServeHTTP(dated{rw, clock()}, r)
 		}
 	})
-	w.start(head + deadLetters + strings.Replace(mappings, "slotsPerDay: 1000", "slotsPerDay: 1000\n      timezone: "+zone, 1))
+	sink := w.start(head + deadLetters + strings.Replace(mappings, "slotsPerDay: 1000", "slotsPerDay: 1000\n      timezone: "+zone, 1))
 	w.produce(customer("C1", "basic", 1))
 	w.until("an import was made", func() bool { return len(w.service.Executions()) == 1 })
 	w.settled()
 	w.produce(customer("C2", "basic", 2))
 	w.until("the service refuses in its old day", func() bool { return strings.Contains(w.logs.String(), "are used up; the file waits") })
 	today.Store(true)
-	w.settled() // in the new one
+	w.settled()
+	w.until("two slots are taken", func() bool { return w.slotsLeft(sink) == "998" })
 }
 
 func TestRecordsThatWaitForASlotAreCountedAsSuch(t *testing.T) {
