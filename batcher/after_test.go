@@ -150,7 +150,7 @@ func TestChildsFileDoesNotWaitForTheOtherLanesCallsOfItsParent(t *testing.T) {
 		child.Name, child.After, child.Roll.Rows = "orders", []string{"customers"}, 1
 		w.open(Config{Peer: peer}, parent, child)
 		w.run()
-		if err := w.b.Other("customers", write(schemas.Upsert, "1"), w.p, 99); err != nil {
+		if err := w.b.Other("customers", write(schemas.Upsert, "1"), w.p, 99, false); err != nil {
 			t.Fatal(err)
 		}
 		w.append(write(schemas.Delete, "1"))

@@ -31,7 +31,7 @@ func TestPartitionThatTheOtherLaneHasHaltedIsSetApart(t *testing.T) {
 		m.DualLane, m.Roll.Age = true, time.Minute
 		w.open(Config{Peer: peer}, m)
 		w.run()
-		if err := w.b.Other("customers", write(schemas.Upsert, "1"), w.p, 99); err != nil {
+		if err := w.b.Other("customers", write(schemas.Upsert, "1"), w.p, 99, false); err != nil {
 			t.Fatal(err)
 		}
 		w.append(write(schemas.Upsert, "1", "a", "x"))
@@ -108,7 +108,7 @@ func TestCallIsSentAgainBehindARepeatedRow(t *testing.T) {
 				}
 				for at, err := range []error{
 					add("customers", write(schemas.Upsert, "1", "a", "old"), w.p, 100),
-					w.b.Other("customers", write(schemas.Upsert, "1", "a", "new"), w.p, 101),
+					w.b.Other("customers", write(schemas.Upsert, "1", "a", "new"), w.p, 101, false),
 				} {
 					if err != nil {
 						t.Fatal(at, err)

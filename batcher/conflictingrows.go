@@ -141,10 +141,7 @@ func (rec *reconciliation) refuse(n reconcile.Newest, rest bool, err error) bool
 	if err == nil || len(w.Taken)+len(w.Newer) == 0 || rec.run.batcher.cfg.Records == nil {
 		return false
 	}
-	w.Reason = err.Error()
-	if failure, ok := errors.AsType[contract.Failure](err); ok && failure.Reason() != "" {
-		w.Reason = failure.Reason()
-	}
+	w.Reason = rejects.ReasonOf(err)
 	rec.run.refusedFor = append(rec.run.refusedFor, w)
 	return len(w.Taken) > 0
 }

@@ -96,15 +96,15 @@ func (o *lanesOwner) takeRouted(w lanesWrite, at int64, done, covered bool) {
 		return
 	}
 	const mapping = "customers"
+	fileable := o.flips.fileable(&w.Write)
 	var err error
 	switch {
 	case !o.routes.lane.Shared:
 	case theirs:
-		err = o.batcher.Other(mapping, w.Write, o.p, at)
+		err = o.batcher.Other(mapping, w.Write, o.p, at, taken && fileable)
 	case done:
 		o.batcher.Landed(mapping, w.Write, o.p, at)
 	}
-	fileable := o.flips.fileable(&w.Write)
 	switch {
 	case err != nil, done, theirs && !taken:
 	case covered && (!taken || fileable):

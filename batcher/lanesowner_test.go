@@ -218,7 +218,7 @@ func (o *lanesOwner) take(w lanesWrite, at int64, done, covered, repeated bool) 
 	mapping := o.mappingOf(w.Key)
 	switch {
 	case w.lane == schemas.Immediate:
-		err = o.batcher.Other(mapping, w.Write, o.p, at)
+		err = o.batcher.Other(mapping, w.Write, o.p, at, false)
 	case done:
 		o.batcher.Landed(mapping, w.Write, o.p, at)
 	case covered:
@@ -507,6 +507,9 @@ func (o *lanesOwner) Refused(_ Partition, offset int64) (may, is bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	is = o.immediate.refused.Contains(offset)
+	if o.coarse {
+		return is || o.immediate.refused.Contains(offset-1) || o.immediate.refused.Contains(offset+1), false
+	}
 	return is, is
 }
 

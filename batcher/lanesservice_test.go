@@ -34,6 +34,7 @@ type lanes struct {
 	flips   *flips        // nil: the routes do not change
 	auto    bool          // rows may be called instead
 	refuses bool          // the service refuses some of the immediate lane's upserts
+	coarse  bool          // which of them, the ledger says only by ranges
 	parts   bool          // records are written to another table too, and confirmed only then
 
 	setApart *atomic.Int64 // times that it happened, in all runs

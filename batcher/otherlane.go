@@ -51,10 +51,11 @@ func (b *Batcher) refused(at reconcile.At) bool {
 	return ok && is
 }
 
-// Other tells of a write of the other lane to one of the mapping's keys. Like
+// Other tells of a write of the other lane to one of the mapping's keys. Where it becomes a row
+// of this lane, too, older rows stay: that row follows them, and ends as they do. Like
 // Append it is called in the order of the log; its error is the disk's, or ErrBusy, and
 // the same call may be made again.
-func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int64) error {
+func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int64, row bool) error {
 	m, ok := b.byName[mapping]
 	if !ok {
 		return unknown(mapping)
@@ -88,9 +89,11 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 		if !m.in(g, hash) {
 			continue
 		}
-		if !m.overrules(g, &w) {
+		switch {
+		case row:
+		case !m.overrules(g, &w):
 			e.Overtaken = i + 1
-		} else if w.Op != schemas.Patch {
+		case w.Op != schemas.Patch:
 			e.Dropped = append(e.Dropped, &g.fate)
 		}
 		e.Flying = e.Flying || g.repeats

@@ -278,20 +278,33 @@ func (rec *reconciliation) sendOne(ctx context.Context, n reconcile.Newest) {
 }
 
 // applyRest sends what a key's newest state is without writes that the service has refused alone:
-// a row may have landed behind a call that is older than these. It tells what the service has
-// taken, and which places of it say nothing; nil, if there is no need for it, or it takes none.
+// a row may have landed behind a call that is older than these. What is not known to be refused, but
+// may be, is left out only as long as the service refuses the rest, from the newest on. It tells what
+// the service has taken, and which places of it say nothing; nil, if there is no need for it, or it
+// takes none.
 func (rec *reconciliation) applyRest(ctx context.Context, n reconcile.Newest) (rest *reconcile.Newest, nothing []int) {
-	rec.run.queue.mu.Lock()
-	left, ok := n.Without(rec.run.batcher.refused, func(op schemas.Op) bool { return rec.undecided.Has(n.Key, op) })
-	rec.run.queue.mu.Unlock()
-	if !ok {
-		return nil, nil
+	var refused, may []reconcile.At
+	for _, at := range n.Others() {
+		if rec.run.batcher.refused(at) {
+			refused = append(refused, at)
+		} else if rec.run.batcher.mayBeRefused(at) {
+			may = append(may, at)
+		}
 	}
-	nothing, err := rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, left.Writes)
-	if err != nil {
-		return nil, nil
+	for ; ; refused, may = append(refused, may[0]), may[1:] {
+		rec.run.queue.mu.Lock()
+		left, ok := n.Without(refused, func(op schemas.Op) bool { return rec.undecided.Has(n.Key, op) })
+		rec.run.queue.mu.Unlock()
+		if ok {
+			nothing, err := rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, left.Writes)
+			if err == nil {
+				return &left, nothing
+			}
+		}
+		if len(may) == 0 || ctx.Err() != nil {
+			return nil, nil
+		}
 	}
-	return &left, nothing
 }
 
 // awaits reports whether it is not known yet what becomes of the newest write of the other lane in

@@ -64,7 +64,7 @@ func conflictingKeysOf(t *testing.T, m files.Mapping) (*world, *noCalls) {
 	w, peer := newWorld(t), &noCalls{}
 	w.open(Config{Peer: peer}, m)
 	w.run()
-	if err := w.b.Other("customers", write(schemas.Upsert, "1"), w.p, 99); err != nil {
+	if err := w.b.Other("customers", write(schemas.Upsert, "1"), w.p, 99, false); err != nil {
 		t.Fatal(err)
 	}
 	w.append(write(schemas.Delete, "1"))
@@ -163,7 +163,7 @@ func TestRowIsNotAddedAgainOnceTheOtherLaneHasWrittenItsKey(t *testing.T) {
 		w, peer := conflictingKeys(t)
 		peer.asked = func() { // while the delete is being tried
 			peer.asked = nil
-			if err := w.b.Other("customers", write(schemas.Upsert, "1", "a", "new"), w.p, 101); err != nil {
+			if err := w.b.Other("customers", write(schemas.Upsert, "1", "a", "new"), w.p, 101, false); err != nil {
 				t.Error(err)
 			}
 		}

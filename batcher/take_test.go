@@ -37,7 +37,7 @@ func (w *world) take(write schemas.Write, offset int64) {
 
 func (w *world) other(write schemas.Write, offset int64) {
 	w.t.Helper()
-	if err := w.b.Other("customers", write, w.p, offset); err != nil {
+	if err := w.b.Other("customers", write, w.p, offset, false); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -88,6 +88,29 @@ func TestTakenWriteThatNoRowSaysIsSentOnceItsFileHasLanded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A write that is taken as a row, and confirmed by the other lane, which has not made the call, is
+// what the older rows of its file end with: where it is in error, their records are dead letters, too.
+func TestRowsBeforeATakenRowEndWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, peer, _ := taking(t)
+		w.run()
+		peer.confirmed.Store(1000)
+		w.results, w.files = []contract.Results{{Status: contract.Finished, InError: 1}}, "k,a,error\n1,y,bad\n"
+		w.append(write(schemas.Upsert, "1", "a", "x"))
+		newer := write(schemas.Upsert, "1", "a", "y")
+		if err := w.b.Other("customers", newer, w.p, 101, true); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.b.Take("customers", newer, w.p, 101, true); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if got, want := strings.Join(w.transcript(), "\n"), "reject 100 of e1: bad"; !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant %s, too", got, want)
+		}
+	})
 }
 
 // TestTakenWriteIsNotSentBeforeItsOwnFile has an earlier file on its way.

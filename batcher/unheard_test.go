@@ -54,7 +54,7 @@ func TestPatchOfWhatTheOtherLaneDeletedIsADeadLetterThoughItIsInNoFile(t *testin
 				w.adopt(a)
 				w.run()
 				other := func(op schemas.Op, offset int64) {
-					if err := w.b.Other("customers", write(op, "1", "a", "z"), w.p, offset); err != nil {
+					if err := w.b.Other("customers", write(op, "1", "a", "z"), w.p, offset, false); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -75,7 +75,7 @@ func TestImportIsConfirmedWhileARecordWaitsForTheOtherLanesRoutes(t *testing.T) 
 func TestConflictsBelowWhatIsReadAreReconciledWhileARecordWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p, peer := rollOut(t)
-		if err := w.b.Other("customers", write(schemas.Upsert, "1", "a", "call"), p, 100); err != nil {
+		if err := w.b.Other("customers", write(schemas.Upsert, "1", "a", "call"), p, 100, false); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.b.Append("customers", write(schemas.Upsert, "1", "a", "row"), p, 101); err != nil {
@@ -106,7 +106,7 @@ func TestPartitionThatGoesOnIsReadToItsEnd(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		w.lastSaid(`leave unread up to [109]: upsert 1/1 attempt 1 "e1" holds `)
-		if err := w.b.Other("customers", write(schemas.Upsert, "1", "a", "call"), p, 102); err != nil {
+		if err := w.b.Other("customers", write(schemas.Upsert, "1", "a", "call"), p, 102, false); err != nil {
 			t.Fatal(err)
 		}
 		p.read.Store(109)

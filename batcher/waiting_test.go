@@ -44,7 +44,7 @@ func TestRowInErrorOfAConflictingKeyWaitsForTheOlderWrite(t *testing.T) {
 				w.open(Config{Peer: peer}, m)
 				w.run()
 				if c.older != 0 {
-					if err := w.b.Other("customers", write(c.older, "1", "a", "x"), w.p, 99); err != nil {
+					if err := w.b.Other("customers", write(c.older, "1", "a", "x"), w.p, 99, false); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -52,7 +52,7 @@ func TestRowInErrorOfAConflictingKeyWaitsForTheOlderWrite(t *testing.T) {
 				w.append(write(c.row, "1", "a", "y"), write(c.row, "2", "a", "y"))
 				time.Sleep(time.Minute + time.Second) // it is on its way
 				if c.newer != 0 {
-					if err := w.b.Other("customers", write(c.newer, "1", "a", "z"), w.p, 102); err != nil {
+					if err := w.b.Other("customers", write(c.newer, "1", "a", "z"), w.p, 102, false); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -93,7 +93,7 @@ func TestRowsInErrorThatWaitSurviveACrash(t *testing.T) {
 			for i := range w.log {
 				w.b.Covered("customers", w.log[i], w.p, int64(100+i))
 			}
-			if err := w.b.Other("customers", write(schemas.Patch, "1", "b", "z"), w.p, 102); err != nil {
+			if err := w.b.Other("customers", write(schemas.Patch, "1", "b", "z"), w.p, 102, false); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(10 * time.Minute)
@@ -141,7 +141,7 @@ func TestRowsThatTheOtherLaneDroppedAreNoDeadLetters(t *testing.T) {
 				for i := range w.log {
 					if !w.others[i] {
 						w.read(w.p, int64(100+i), w.log[i])
-					} else if err := w.b.Other("customers", w.log[i], w.p, int64(100+i)); err != nil {
+					} else if err := w.b.Other("customers", w.log[i], w.p, int64(100+i), false); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -296,15 +296,25 @@ type Newest struct {
 	of     []entry // what it was reduced from
 }
 
-// Without is n, which the service refuses, without what it is known to have refused alone: writes
-// of the other lane, and rows if all that show in them are in error. The order of the others is
+// Others are the writes of the other lane that it is made of, the newest first.
+func (n *Newest) Others() (all []At) {
+	for _, e := range slices.Backward(n.of) {
+		if !e.ours() {
+			all = append(all, e.at)
+		}
+	}
+	return all
+}
+
+// Without is n, which the service refuses, without what it has refused alone: writes of the
+// other lane, and rows if all that show in them are in error. The order of the others is
 // still to be settled. ok is false where nothing was refused, or rows alone are left, which have
 // landed in their order.
-func (n *Newest) Without(refused func(At) bool, inError func(schemas.Op) bool) (rest Newest, ok bool) {
+func (n *Newest) Without(refused []At, inError func(schemas.Op) bool) (rest Newest, ok bool) {
 	rest = Newest{Row: n.Row, Last: n.Last, Key: n.Key, For: n.For, to: n.to}
 	for _, e := range n.of {
 		switch {
-		case !e.ours() && refused(e.at):
+		case !e.ours() && slices.Contains(refused, e.at):
 		case e.row && len(e.taken) == 0 && !slices.ContainsFunc(e.rows.ops().All(), func(op schemas.Op) bool { return !inError(op) }):
 			rest.Short = true
 		default:

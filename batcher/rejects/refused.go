@@ -1,8 +1,10 @@
 package rejects
 
 import (
+	"errors"
 	"slices"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -14,6 +16,14 @@ type Refused struct {
 	Taken  []reconcile.At // from the other lane, whose ledger has them confirmed
 	Newer  []reconcile.At // of the other lane, in favour of which older rows were left out of the file
 	Reason string
+}
+
+// ReasonOf is why the service has refused what a call says: in its own words, if there are any.
+func ReasonOf(err error) string {
+	if failure, ok := errors.AsType[contract.Failure](err); ok && failure.Reason() != "" {
+		return failure.Reason()
+	}
+	return err.Error()
 }
 
 // Why is the reason of the dead letter of a record that was taken, or left out; "": it has none.

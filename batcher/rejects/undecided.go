@@ -100,11 +100,15 @@ func (u *Undecided) Decide(n reconcile.Newest, nothing []int, err error, suspect
 		refused = refused || refusedByService && changed.Has(op)
 	}
 	suspected := unchanged
-	if err != nil {
+	switch {
+	case refusedByService:
+		suspected |= changed
+	case err != nil:
 		suspected = idle // the others go as rows once more, whose results will tell
 	}
 	if suspect != nil {
-		u.suspect(n.Key, suspected, suspect)
+		u.suspect(n.Key, suspected, err, suspect)
+		refused = refused || refusedByService && changed != 0
 	}
 	for _, op := range alone.All() {
 		if w := u.rows[conflicting{n.Key, op}]; w != nil {
@@ -114,16 +118,21 @@ func (u *Undecided) Decide(n reconcile.Newest, nothing []int, err error, suspect
 	return refused
 }
 
-// suspect takes rows of a key that changed nothing for rows in error.
+// suspect takes rows of a key that changed nothing, or that the service refuses as calls, for
+// rows in error.
 // They may be in no file of a generation that is built again: nothing is dropped from
 // that, and so a patch may be merged into a row that a former owner had dropped, and
 // whose file is loaded.
-func (u *Undecided) suspect(key string, ops reconcile.Ops, of func(schemas.Op) contract.Import) {
+func (u *Undecided) suspect(key string, ops reconcile.Ops, refusal error, of func(schemas.Op) contract.Import) {
 	for _, op := range ops.All() {
 		if at := (conflicting{key, op}); u.rows[at] != nil {
 			u.rows[at].rounds = true
 		} else {
-			u.add(at, &Held{Import: of(op), key: key, reason: changedNothing, rounds: true, decided: true, dead: true})
+			w := &Held{Import: of(op), key: key, reason: changedNothing, rounds: true, decided: true, dead: true}
+			if refusal != nil {
+				w.reason, w.MayBeLoaded = ReasonOf(refusal), true
+			}
+			u.add(at, w)
 		}
 	}
 }

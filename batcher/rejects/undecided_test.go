@@ -46,3 +46,21 @@ func TestRowsOfSeveralRoundsAreHeldTogether(t *testing.T) {
 		t.Errorf("got %+v, want a row of any round", w)
 	}
 }
+
+// Whether a row that a former owner has loaded is in error, nobody knows any more: where the service
+// refuses the key's newest state as a call, the records of its rows are dead letters that may be in the
+// table, and the newest alone does not go as a row once more.
+func TestRowsOfAFormerOwnerAreInErrorWhereTheServiceRefusesTheirState(t *testing.T) {
+	var u Undecided
+	n := reconcile.Newest{Key: "o1", Writes: make([]schemas.Write, 1), Shows: []reconcile.Ops{1 << schemas.Upsert}}
+	refused := u.Decide(n, nil, refusal{}, func(op schemas.Op) contract.Import { return contract.Import{Op: op} })
+	dead := u.End(&reconcile.Keys{})
+	if !refused || len(dead) != 1 || dead[0].reason != "bad" || !dead[0].MayBeLoaded {
+		t.Errorf("got %v, %+v, want the row's records to be dead letters for what the service says", refused, dead)
+	}
+}
+
+type refusal struct{ contract.Failure }
+
+func (refusal) Error() string  { return "400" }
+func (refusal) Reason() string { return "bad" }
