@@ -82,7 +82,18 @@ func (s *Sink) learnPauses(found []ack.Pause) {
 		found = append(found, l.source.OtherPauses()...)
 	}
 	s.pauses.known.Learn(found)
-	s.pauses.known.Forget(found)
+	s.pauses.known.Forget(found, s.now().unused())
+}
+
+// unused are the lanes that mappings' routes do not lead to: their ledgers stay as they are.
+func (s *pipeline) unused() map[pause.Of]bool {
+	all := map[pause.Of]bool{}
+	for _, m := range s.router.Mappings() {
+		for _, which := range schemas.Lanes {
+			all[pauseOf(m, which)] = !m.Uses(which)
+		}
+	}
+	return all
 }
 
 func (s *pipeline) applyPauses() {
@@ -155,7 +166,7 @@ func memo[T any](f func(topic string) T) func(topic string) T {
 // the other lane's members look here too.
 func (l *lane) pausesFor(topic string) (all []ack.Pause) {
 	for _, m := range l.Router.TopicMappings(topic) {
-		for _, which := range m.Lanes() {
+		for _, which := range schemas.Lanes {
 			if p, known := l.pauses.known.Last(pauseOf(m, which)); known {
 				all = append(all, p)
 			}
@@ -296,10 +307,10 @@ func (d mappingsAPI) find(name, wanted string) (*router.Compiled, []schemas.Lane
 	if wanted != "" && wanted != schemas.Immediate.String() && wanted != schemas.Batch.String() {
 		return nil, nil, refuse(http.StatusBadRequest, "lane: must be immediate or batch, is %.40q", wanted)
 	}
-	lanes := m.Lanes()
-	if wanted != "" {
-		lanes = slices.DeleteFunc(lanes, func(which schemas.Lane) bool { return which.String() != wanted })
-	}
+	lanes := slices.DeleteFunc(slices.Clone(schemas.Lanes), func(which schemas.Lane) bool {
+		_, known := d.now().pauses.known.Last(pauseOf(m, which)) // under former routes, which may come back
+		return wanted != "" && which.String() != wanted || !m.Uses(which) && !known
+	})
 	if len(lanes) == 0 {
 		return nil, nil, refuse(http.StatusConflict, "mapping %s: no route of it leads to the %s lane", name, wanted)
 	}

@@ -61,8 +61,9 @@ func (k *Known) note(of Of, p ack.Pause) {
 	k.last[of] = p
 }
 
-// Forget lets go of what has ended long ago, if no ledger of those found says otherwise.
-func (k *Known) Forget(found []ack.Pause) {
+// Forget lets go of what has ended long ago, if no ledger of those found says otherwise, and of
+// no unused lane: its ledgers say nothing new before it is used again.
+func (k *Known) Forget(found []ack.Pause, unused map[Of]bool) {
 	now := time.Now()
 	shown := map[Of]bool{}
 	for _, p := range found {
@@ -73,7 +74,7 @@ func (k *Known) Forget(found []ack.Pause) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for of, p := range k.last {
-		if !GoesOn(p, now) && !shown[of] && now.Sub(time.UnixMilli(max(p.At, p.Until))) > forgetAfter {
+		if !GoesOn(p, now) && !shown[of] && !unused[of] && now.Sub(time.UnixMilli(max(p.At, p.Until))) > forgetAfter {
 			delete(k.last, of)
 		}
 	}

@@ -73,20 +73,23 @@ func TestResumedIsRememberedWhileALedgerShowsThePause(t *testing.T) {
 		resumed := said("")
 		resumed.Resumed = true
 		k.Say(resumed)
-		k.Forget(nil)
+		k.Forget(nil, nil)
 		k.Learn([]ack.Pause{stale})
 		wantPaused(t, k, "a commit that comes late", "goes on")
 		time.Sleep(2 * forgetAfter)
-		k.Forget([]ack.Pause{stale})
+		k.Forget([]ack.Pause{stale}, nil)
 		k.Learn([]ack.Pause{stale})
 		wantPaused(t, k, "a group that was away", "goes on")
-		k.Forget(nil)
+		k.Forget(nil, map[Of]bool{lane: true})
+		k.Learn([]ack.Pause{stale})
+		wantPaused(t, k, "a lane that is not used", "goes on")
+		k.Forget(nil, nil)
 		if _, known := k.Last(lane); known {
 			t.Error("no ledger shows it: got remembered, want forgotten")
 		}
 		k.Say(said("y"))
 		time.Sleep(2 * forgetAfter)
-		k.Forget(nil)
+		k.Forget(nil, nil)
 		wantPaused(t, k, "a long pause", "paused: y")
 	})
 }

@@ -204,6 +204,26 @@ func TestPauseIsKnownToTheOtherLaneBeforeItsFirstRecord(t *testing.T) {
 	}
 }
 
+// TestResumeEndsThePauseOfALaneThatIsNotUsed: the routes lead to it again afterwards.
+func TestResumeEndsThePauseOfALaneThatIsNotUsed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	yaml := head + deadLetters + mappings
+	sink := w.start(yaml)
+	w.has(sink, "immediate", "batch")
+	said(t, sink, 0, "pause --mapping customers")
+	sink.stop()
+	sink = w.start(strings.Replace(yaml, `routes: [{when: 'segments.tier == "gold"', lane: immediate}, {lane: batch}]`, "routes: [{lane: batch}]", 1))
+	w.has(sink, "batch")
+	said(t, sink, 0, "resume --mapping customers")
+	w.produce(customer("C1", "gold", 1))
+	w.until("its rows go on", func() bool { return w.seq("customers", "C1") == "1" })
+	sink.stop()
+	w.has(w.start(yaml), "immediate", "batch") // the lanes agree about the routes
+	w.produce(customer("C1", "gold", 2))
+	w.until("its calls go on", func() bool { return w.seq("customers", "C1") == "2" })
+}
+
 func TestCallsInBackOffAreNotTriedWhileTheirMappingIsPaused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
