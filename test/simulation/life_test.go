@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -247,6 +248,7 @@ func (w *world) settle(ctx context.Context) bool {
 		}
 		if time.Since(begun) > bound {
 			w.fail("not confirmed %v after all is well:\n  %s", bound, strings.Join(where, "\n  "))
+			w.keepStatus()
 			return false
 		}
 		if looks%30 == 0 {
@@ -256,6 +258,15 @@ func (w *world) settle(ctx context.Context) bool {
 			w.setPace(w.plan.inQuiet()) //nolint:contextcheck // as above
 		}
 		time.Sleep(time.Minute)
+	}
+}
+
+// keepStatus writes what the members' /status says, for who looks why nothing goes on.
+func (w *world) keepStatus() {
+	for _, m := range w.members {
+		if text, err := json.MarshalIndent(m.sink.Status(), "", " "); w.logs != "" && err == nil {
+			_ = os.WriteFile(filepath.Join(w.logs, m.name+".status.json"), text, 0o600) // it only helps
+		}
 	}
 }
 

@@ -87,6 +87,17 @@ func (p *plan) alone(t *table) string {
 	return t.routes.alone
 }
 
+// leastPart is the smallest part of the rate that a route may have.
+func (p *plan) leastPart() float64 {
+	least, all := 1.0, 0.0
+	for _, t := range p.tables {
+		for _, weight := range t.routes.weights {
+			least, all = min(least, weight), all+weight
+		}
+	}
+	return least / all
+}
+
 // uses reports whether the table uses the lane under the routes as they are now.
 func (p *plan) uses(t *table, lane schemas.Lane) bool {
 	alone := p.alone(t)
