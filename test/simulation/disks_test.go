@@ -140,6 +140,17 @@ func (w *world) slowDisk() (string, func(), time.Duration) {
 	return "the disk of " + m.process.name + " is slow", func() { set(0) }, w.between(10*time.Second, 20*time.Minute)
 }
 
+// patience is how much longer a process may take to stop or to reload where a disk is slow: what a
+// file, its journals and their folder take, one after the other.
+func (d *disks) patience() (most time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, takes := range d.slow {
+		most = max(most, takes)
+	}
+	return 6 * most
+}
+
 // isKept reports whether a file of a spool is there for a person.
 func isKept(name string) bool {
 	return strings.HasSuffix(name, ".failed") || strings.HasSuffix(name, ".errors")

@@ -342,7 +342,7 @@ func (nopCloser) Close() error { return nil }
 func (m *member) reload() {
 	w := m.w
 	w.say("%s reloads, routes %d", m.process.name, w.plan.routes)
-	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime+w.disks.patience())
 	defer cancel()
 	for {
 		_, err := m.sink.Reload(ctx)
@@ -380,7 +380,7 @@ func (m *member) end() {
 
 // awaitEnd waits for the process, which has been told to stop.
 func (w *world) awaitEnd(p process) {
-	begun := time.Now()
+	begun, patience := time.Now(), stopTime+w.disks.patience()
 	select {
 	case err := <-p.ended:
 		if err != nil {
@@ -389,8 +389,8 @@ func (w *world) awaitEnd(p process) {
 		if took := time.Since(begun); took > 0 {
 			w.say("%s has stopped, after %v", p.name, took.Round(time.Millisecond))
 		}
-	case <-time.After(stopTime):
-		w.fail("%s has not stopped after %v", p.name, stopTime)
+	case <-time.After(patience):
+		w.fail("%s has not stopped after %v", p.name, patience)
 		w.former = append(w.former, p)
 		return
 	}
