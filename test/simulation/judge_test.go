@@ -26,9 +26,17 @@ type place struct {
 // letters are dead letters by their records' places, with their reason codes.
 type letters map[place]string
 
-// readLetters tells the dead letters' places; those without one are told apart.
+// readLetters tells the dead letters' places; those without one are told apart, but for those of an
+// owner that was killed when a record was confirmed, and not yet the whole import: the next one
+// finds its row in error, and no record.
 func readLetters(records []*kgo.Record, tables []*table) (found letters, strange []string) {
 	found = letters{}
+	repeated := func(key string) bool {
+		return slices.ContainsFunc(tables, func(t *table) bool {
+			k := t.keys[key]
+			return k != nil && (k.besideRefused() || slices.ContainsFunc(k.events, func(e *event) bool { return found[e.at] != "" }))
+		})
+	}
 	for i, r := range records {
 		says := map[string]string{}
 		for _, h := range r.Headers {
@@ -36,13 +44,10 @@ func readLetters(records []*kgo.Record, tables []*table) (found letters, strange
 		}
 		partition, err := strconv.ParseInt(says["partition"], 10, 32)
 		offset, err2 := strconv.ParseInt(says["offset"], 10, 64)
-		if (err != nil || err2 != nil) && slices.ContainsFunc(tables, func(t *table) bool {
-			k := t.keys[string(r.Key)]
-			return k != nil && k.besideRefused()
-		}) {
-			continue // of an owner that was killed when its record was confirmed, but not yet the whole import
-		}
 		if err != nil || err2 != nil {
+			if repeated(string(r.Key)) {
+				continue
+			}
 			strange = append(strange, fmt.Sprintf("dead letter of no record: %v", says))
 			continue
 		}
