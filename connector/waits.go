@@ -99,17 +99,8 @@ func (s *pipeline) schemaWaits() []observe.Wait {
 // waitStatus is why calls wait.
 func (s *pipeline) waitStatus(held []calls.Wait) (out []observe.WaitStatus) {
 	for _, w := range held {
-		why := "calls fail, and the breaker is open"
-		if cause, ok := s.breakerCauses.Load(w.Table); ok {
-			why += fmt.Sprintf(": %v", cause)
-		}
-		switch {
-		case w.Again != nil:
-			why = waits.Again(w.Again)
-		case w.Status != 0:
-			why = fmt.Sprintf("the service answered %d", w.Status)
-		}
-		out = append(out, observe.WaitStatus{Table: router.LabelOf(s.router.Mappings(), w.Table), Until: w.Until, Why: why})
+		opened, _ := s.breakerCauses.Load(w.Table)
+		out = append(out, observe.WaitStatus{Table: router.LabelOf(s.router.Mappings(), w.Table), Until: w.Until, Why: waits.OfCalls(w, opened)})
 	}
 	return out
 }
@@ -126,6 +117,8 @@ func (s *pipeline) callWaits(held []calls.Wait, filled string) (out []observe.Wa
 			w.Why = st.Why + ": the API key is wrong, or lacks the right for the table (service.apiKeyFile or service.apiKey)" + waits.Then(held[i])
 		case held[i].Status != 0:
 			w.Cause = waits.Throttled
+		case held[i].Every > 0:
+			w.Cause = waits.Rate
 		}
 		out = append(out, w)
 	}

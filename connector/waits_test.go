@@ -269,6 +269,10 @@ func TestWaitsOfCallsSayTheirCause(t *testing.T) {
 				Why: "2 keys are tried again, the one that fails the longest since 2026-11-28T02:00:00Z, 7 times so far: 405; other keys go on. retry.giveUpAfter ends what never succeeds. All room is taken",
 			},
 		},
+		{
+			calls.Wait{Every: 67*time.Minute + 20*time.Second},
+			observe.Wait{Cause: waits.Rate, Why: "this member's part of service.rate is a call every 1h7m20s: by its partitions, and by the weights of the routes that make calls (weight)"},
+		},
 	} {
 		if got := s.callWaits([]calls.Wait{c.held}, ". All room is taken"); len(got) != 1 || got[0] != c.want {
 			t.Errorf("got  %+v\nwant %+v", got, c.want)

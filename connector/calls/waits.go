@@ -11,6 +11,7 @@ type Wait struct {
 	Table  schemas.Table // zero: the service, whatever the table
 	Until  time.Time     // then one call is tried; zero: that time has come, or each key is tried again in its own time
 	Status int           // that the service answered; 0: the breaker is open
+	Every  time.Duration // the lane's part of the rate is a call so often; 0: it is not that
 	Again  *Again        // the table's calls go on, but for those of some keys; nil: it is not that
 }
 
@@ -30,7 +31,25 @@ const (
 	tellAfter = 10 * time.Second
 )
 
-// Waits lists what holds calls back at present, as the service answered.
+// tellEvery is how seldom calls are that are told of as waiting for the rate.
+const tellEvery = time.Minute
+
+// seldom is how often the lane's part of the rate lets a call start that waits for it at present, if that
+// is to be told; 0: it is not.
+func (l *Lane) seldom(now time.Time) time.Duration {
+	if l.rate == nil {
+		return 0
+	}
+	l.service.rates.Lock()
+	defer l.service.rates.Unlock()
+	every := time.Duration(float64(time.Second) / max(float64(l.rate.Limit()), 1e-9))
+	if every <= tellEvery || !l.lends() || !now.Before(l.short) {
+		return 0
+	}
+	return every
+}
+
+// Waits lists what holds calls back at present: what the service answered, or the rate.
 func (l *Lane) Waits() (waits []Wait) {
 	now, pending := time.Now(), l.pending.Load() > 0
 	add := func(w Wait) {
@@ -46,6 +65,9 @@ func (l *Lane) Waits() (waits []Wait) {
 	defer l.mu.Unlock()
 	if l.throttled.Status != 0 && pending && len(waits) == 0 {
 		add(l.throttled)
+	}
+	if every := l.seldom(now); every > 0 && pending && len(waits) == 0 {
+		add(Wait{Every: every})
 	}
 	for _, t := range l.tables {
 		switch again := t.failing(now); {

@@ -122,6 +122,28 @@ func TestKeysThatWereDroppedAreToldOfNoMore(t *testing.T) {
 	})
 }
 
+// TestSmallPartOfARateIsTold while calls wait for it: nothing else says why none is made.
+func TestSmallPartOfARateIsTold(t *testing.T) {
+	service := &script{}
+	cfg := config()
+	cfg.Rate = Rate{Calls: 10, Per: time.Minute}
+	cfg.Share = func() float64 { return 0.01 }
+	run(t, cfg, service, func(t *testing.T, s *stage) {
+		for i := range 3 {
+			s.put(schemas.Upsert, fmt.Sprint(i), "1")
+		}
+		pass(time.Minute)
+		if waits := s.Waits(); len(waits) != 1 || waits[0].Every.Round(time.Second) != 10*time.Minute {
+			t.Errorf("while calls wait: got %+v, want that there is one every 10m", waits)
+		}
+		pass(20 * time.Minute)
+		s.wantPending(0)
+		if waits := s.Waits(); len(waits) != 0 {
+			t.Errorf("once they are made: got %+v, want nothing", waits)
+		}
+	})
+}
+
 // TestNoWaitUntilATimeThatHasPassed: then calls are tried one by one, or none is left.
 func TestNoWaitUntilATimeThatHasPassed(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -12,6 +12,21 @@ import (
 	"github.com/feedsink/feedsink/connector/words"
 )
 
+// OfCalls is why calls wait; opened is what opened the table's breaker, if anything did.
+func OfCalls(w calls.Wait, opened any) string {
+	switch {
+	case w.Again != nil:
+		return Again(w.Again)
+	case w.Status != 0:
+		return fmt.Sprintf("the service answered %d", w.Status)
+	case w.Every > 0:
+		return fmt.Sprintf("this member's part of service.rate is a call every %s: by its partitions, and by the weights of the routes that make calls (weight)", w.Every.Round(time.Second))
+	case opened != nil:
+		return fmt.Sprintf("calls fail, and the breaker is open: %v", opened)
+	}
+	return "calls fail, and the breaker is open"
+}
+
 // Again says which keys of a table are tried again, and why.
 func Again(a *calls.Again) string {
 	which := words.Counted(a.Keys, "key is tried again", "keys are tried again, the one that fails the longest")
@@ -21,6 +36,8 @@ func Again(a *calls.Again) string {
 // Then is what follows what calls wait for.
 func Then(w calls.Wait) string {
 	switch {
+	case w.Every > 0:
+		return ""
 	case w.Again != nil:
 		return "; other keys go on. retry.giveUpAfter ends what never succeeds"
 	case w.Until.IsZero():

@@ -20,6 +20,7 @@ const (
 	Throttled    = "throttled"    // the service wants no calls for some time
 	Unauthorized = "unauthorized" // 401 or 403
 	Breaker      = "breaker"
+	Rate         = "rate"    // the member's part of service.rate is less than a call a minute
 	Retried      = "retried" // keys of a table fail over and over, and others of it may go on
 	Service      = "service" // it does not answer a request for a token or an import's, or with an error that may pass
 	Disk         = "disk"    // the spool cannot be written
@@ -34,8 +35,8 @@ const (
 
 // Causes are all of them, by lane.
 var Causes = map[schemas.Lane][]string{
-	schemas.Immediate: {cluster.NoTopic, cluster.Refused, cluster.Unreachable, cluster.NoPlace, DeadMember, OtherLane, LedgerFull, Schemas, Throttled, Unauthorized, Service, Breaker, Retried},
-	schemas.Batch:     {cluster.NoTopic, cluster.Refused, cluster.Unreachable, cluster.NoPlace, DeadMember, OtherLane, LedgerFull, Schemas, Throttled, Unauthorized, Service, Breaker, Retried, Disk, SpoolFull, Slot, Parents},
+	schemas.Immediate: {cluster.NoTopic, cluster.Refused, cluster.Unreachable, cluster.NoPlace, DeadMember, OtherLane, LedgerFull, Schemas, Throttled, Rate, Unauthorized, Service, Breaker, Retried},
+	schemas.Batch:     {cluster.NoTopic, cluster.Refused, cluster.Unreachable, cluster.NoPlace, DeadMember, OtherLane, LedgerFull, Schemas, Throttled, Rate, Unauthorized, Service, Breaker, Retried, Disk, SpoolFull, Slot, Parents},
 }
 
 // LacksRoom is why records wait, or files of these tables, whose partition's ledger has no

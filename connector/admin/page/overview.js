@@ -8,7 +8,7 @@ import { haltWords, pauseWords } from "./mapping.js";
 const callWords = { waiting: "closed, but calls wait", tables: "closed, but calls for a table wait", closed: "closed: calls go out", open: "open: calls for a table pause", "half-open": "half-open: one call for a table is tried" };
 
 // kafkaAndDisk are the causes to wait that nothing else on the page tells of.
-const kafkaAndDisk = ["missing_topic", "kafka_refused", "kafka_unreachable", "no_place", "schemas", "disk", "ledger_full"];
+const kafkaAndDisk = ["missing_topic", "kafka_refused", "kafka_unreachable", "no_place", "schemas", "disk", "ledger_full", "rate"];
 // serviceAndDisk are those for which a mapping's import is tried again.
 const serviceAndDisk = ["throttled", "unauthorized", "service", "disk"];
 
