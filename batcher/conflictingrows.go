@@ -67,9 +67,7 @@ func (rec *reconciliation) decide(n reconcile.Newest, nothing []int, err error) 
 // deadLetterRows makes dead letters of the records of a key's rows in error that cannot be
 // rows once more.
 func (rec *reconciliation) deadLetterRows(key string) {
-	rec.run.queue.mu.Lock()
-	defer rec.run.queue.mu.Unlock()
-	rec.undecided.Refuse(key)
+	rec.run.queue.locked(func() { rec.undecided.Refuse(key) })
 }
 
 // earlierPartsLoaded reports whether a former owner loaded files of the generation before

@@ -183,18 +183,14 @@ func (b *Batcher) Landed(mapping string, w schemas.Write, p Partition, offset in
 	if !ok || !m.DualLane {
 		return
 	}
-	m.queue.mu.Lock()
-	defer m.queue.mu.Unlock()
-	m.noteRow(&w, p, offset, reconcile.Landed)
+	m.queue.locked(func() { m.noteRow(&w, p, offset, reconcile.Landed) })
 }
 
 // follow keeps letting go of keys as the other lane confirms their writes.
 func (b *Batcher) follow(ctx context.Context) {
 	for retry.Sleep(ctx, max(letGoEvery, b.cfg.LookEvery)) == nil {
 		for _, m := range b.byName {
-			m.queue.mu.Lock()
-			m.letGo()
-			m.queue.mu.Unlock()
+			m.queue.locked(m.letGo)
 		}
 	}
 }

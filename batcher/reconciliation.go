@@ -228,8 +228,7 @@ func (rec *reconciliation) sendOne(ctx context.Context, n reconcile.Newest) {
 	if anew {
 		err = nil
 	}
-	failure, ok := errors.AsType[contract.Failure](err)
-	final, cause := ok && !failure.Transient(), err
+	final, cause := isFinal(err), err
 	var rest *reconcile.Newest
 	if final {
 		var found []int
@@ -278,33 +277,29 @@ func (rec *reconciliation) sendOne(ctx context.Context, n reconcile.Newest) {
 }
 
 // applyRest sends what a key's newest state is without writes that the service has refused alone:
-// a row may have landed behind a call that is older than these. What is not known to be refused, but
-// may be, is left out only as long as the service refuses the rest, from the newest on. It tells what
-// the service has taken, and which places of it say nothing; nil, if there is no need for it, or it
-// takes none.
+// a row may have landed behind a call that is older than these. It tells what the service has taken,
+// and which places of it say nothing; nil, if there is no need for it, or it takes none.
 func (rec *reconciliation) applyRest(ctx context.Context, n reconcile.Newest) (rest *reconcile.Newest, nothing []int) {
-	var refused, may []reconcile.At
-	for _, at := range n.Others() {
-		if rec.run.batcher.refused(at) {
-			refused = append(refused, at)
-		} else if rec.run.batcher.mayBeRefused(at) {
-			may = append(may, at)
+	inError := func(op schemas.Op) (has bool) {
+		rec.run.queue.locked(func() { has = rec.undecided.Has(n.Key, op) })
+		return has
+	}
+	for left := range n.Rests(rec.run.batcher.refused, rec.run.batcher.mayBeRefused, inError) {
+		nothing, err := rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, left.Writes)
+		if err == nil {
+			return &left, nothing
+		}
+		if !isFinal(err) { // ctx has ended, or there is no call for the rest
+			break
 		}
 	}
-	for ; ; refused, may = append(refused, may[0]), may[1:] {
-		rec.run.queue.mu.Lock()
-		left, ok := n.Without(refused, func(op schemas.Op) bool { return rec.undecided.Has(n.Key, op) })
-		rec.run.queue.mu.Unlock()
-		if ok {
-			nothing, err := rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, left.Writes)
-			if err == nil {
-				return &left, nothing
-			}
-		}
-		if len(may) == 0 || ctx.Err() != nil {
-			return nil, nil
-		}
-	}
+	return nil, nil
+}
+
+// isFinal reports whether the service has refused what was sent for good.
+func isFinal(err error) bool {
+	failure, ok := errors.AsType[contract.Failure](err)
+	return ok && !failure.Transient()
 }
 
 // awaits reports whether it is not known yet what becomes of the newest write of the other lane in

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -296,21 +297,31 @@ type Newest struct {
 	of     []entry // what it was reduced from
 }
 
-// Others are the writes of the other lane that it is made of, the newest first.
-func (n *Newest) Others() (all []At) {
-	for _, e := range slices.Backward(n.of) {
-		if !e.ours() {
-			all = append(all, e.at)
+// Rests are n, which the service refuses, without what it has refused alone: writes of the other
+// lane, and rows if all that show in them are in error. Behind that come those without what it may have
+// refused, from the newest write on, one more each time. The order of the others is still to be settled.
+// There is none where nothing was refused, or rows alone are left, which have landed in their order.
+func (n *Newest) Rests(refused, may func(At) bool, inError func(schemas.Op) bool) iter.Seq[Newest] {
+	return func(yield func(Newest) bool) {
+		var without, next []At
+		for _, e := range slices.Backward(n.of) {
+			switch {
+			case e.ours():
+			case refused(e.at):
+				without = append(without, e.at)
+			case may(e.at):
+				next = append(next, e.at)
+			}
+		}
+		for ; ; without, next = append(without, next[0]), next[1:] {
+			if rest, ok := n.without(without, inError); ok && !yield(rest) || len(next) == 0 {
+				return
+			}
 		}
 	}
-	return all
 }
 
-// Without is n, which the service refuses, without what it has refused alone: writes of the
-// other lane, and rows if all that show in them are in error. The order of the others is
-// still to be settled. ok is false where nothing was refused, or rows alone are left, which have
-// landed in their order.
-func (n *Newest) Without(refused []At, inError func(schemas.Op) bool) (rest Newest, ok bool) {
+func (n *Newest) without(refused []At, inError func(schemas.Op) bool) (rest Newest, ok bool) {
 	rest = Newest{Row: n.Row, Last: n.Last, Key: n.Key, For: n.For, to: n.to}
 	for _, e := range n.of {
 		switch {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -250,9 +251,8 @@ func TestNewestStateIsSentWithoutWritesThatAreRefused(t *testing.T) {
 	all := func(At) bool { return true }
 	refused := func(at At) bool { return at.Offset > 2 && at.Offset < 8 }
 	none := func(schemas.Op) bool { return false }
-	without := func(n Newest) (Newest, bool) {
-		return n.Without(slices.DeleteFunc(n.Others(), func(at At) bool { return !refused(at) }), none)
-	}
+	nothing := func(At) bool { return false }
+	rests := func(n Newest) []Newest { return slices.Collect(n.Rests(refused, nothing, none)) }
 	k := Keys{Refused: refused}
 	write := func(offset int64, says string) {
 		w := parse(t, says, false).Write
@@ -267,14 +267,18 @@ func TestNewestStateIsSentWithoutWritesThatAreRefused(t *testing.T) {
 	if len(n) != 1 || k.Awaits(&n[0], all) || !k.Awaits(&n[0], func(at At) bool { return at.Offset < 8 }) {
 		t.Fatalf("to be sent: got %+v, want the newest state, and to wait for its newest write until that is confirmed", n)
 	}
-	rest, ok := without(n[0])
-	if !ok || len(rest.Writes) != 1 || len(rest.Writes[0].Cells) != 2 || rest.Writes[0].Cells[0].Value.Text() != "2" {
-		t.Fatalf("without those that are refused: got %+v, %v, want the first write with the last", rest, ok)
+	rest := rests(n[0])
+	if len(rest) != 1 || len(rest[0].Writes) != 1 || len(rest[0].Writes[0].Cells) != 2 || rest[0].Writes[0].Cells[0].Value.Text() != "2" {
+		t.Fatalf("without those that are refused: got %+v, want the first write with the last", rest)
 	}
-	if _, ok := without(rest); ok {
-		t.Error("without what is not there: got a rest")
+	if again := rests(rest[0]); len(again) != 0 {
+		t.Errorf("without what is not there: got %+v", again)
 	}
-	k.Sent(rest)
+	some := slices.Collect(n[0].Rests(func(at At) bool { return at.Offset == 7 }, refused, none))
+	if len(some) != 5 || some[0].Writes[0].Cells[0].Value.Text() != "bad" || !reflect.DeepEqual(some[4].Writes, rest[0].Writes) {
+		t.Errorf("where one alone is known to be refused: got %+v, want one write less each time, and the same in the end", some)
+	}
+	k.Sent(rest[0])
 	k.Noted()
 	if !k.Reconcile() {
 		t.Error("once it was answered: got the key conflicting, want it settled")
