@@ -265,20 +265,29 @@ func (m *member) startCalls(urgent bool, file time.Time) (again bool) {
 
 // underWay reports whether an import that has not ended may have a row of the key.
 func (m *member) underWay(hash uint64) bool {
-	q := m.queue
-	if q.running != nil && m.in(q.running.generation, hash) || q.rebuilding != nil && m.in(q.rebuilding, hash) ||
-		q.adopted != nil && m.in(q.adopted.generation, hash) {
-		return true
-	}
-	return slices.ContainsFunc(q.inError, func(a *Adopted) bool { return m.in(a.generation, hash) })
+	sent, _ := m.isSent(hash)
+	return sent || slices.ContainsFunc(m.queue.inError, func(a *Adopted) bool { return m.in(a.generation, hash) })
 }
 
-// lasted notes what an import has needed.
-func (q *tableQueue) lasted(took time.Duration) time.Duration {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.took = took
-	return took
+// isSent reports whether a file that is on its way, or goes before the open ones, may have a row of the
+// key, and whether a former owner had files of that generation.
+func (m *member) isSent(hash uint64) (sent, former bool) {
+	is := func(g *generation, adopted bool) {
+		if m.in(g, hash) {
+			sent, former = true, former || adopted || g.from.Part > 1
+		}
+	}
+	q := m.queue
+	if q.running != nil {
+		is(q.running.generation, q.running.adopted != nil)
+	}
+	if q.adopted != nil {
+		is(q.adopted.generation, true)
+	}
+	if q.rebuilding != nil {
+		is(q.rebuilding, false)
+	}
+	return sent, former
 }
 
 // importTime is what an import needs from its slot to its end, with the lock held.
@@ -438,9 +447,7 @@ func (q *tableQueue) endCalls(ctx context.Context) error {
 
 // goOn lets rows be called again.
 func (q *tableQueue) goOn() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closing = false
+	q.locked(func() { q.closing = false })
 	notify(q.callWake)
 }
 

@@ -52,7 +52,8 @@ func (r *importRun) readToEnds(ctx context.Context) error {
 // records are dead letters for it.
 func (rec *reconciliation) decide(n reconcile.Newest, nothing []int, err error) (refused bool) {
 	var suspect func(schemas.Op) contract.Import
-	if rec.run.earlierPartsLoaded() {
+	// Of files that a former owner has loaded before those at hand, rows may be in error and no dead letters yet.
+	if a := rec.run.adopted; a != nil && a.Part > 1 || rec.run.generation.from.Part > 1 {
 		suspect = func(op schemas.Op) contract.Import {
 			imp := rec.imp
 			imp.Op, imp.Members = op, rec.run.queue.share(op, nil)
@@ -68,12 +69,6 @@ func (rec *reconciliation) decide(n reconcile.Newest, nothing []int, err error) 
 // rows once more.
 func (rec *reconciliation) deadLetterRows(key string) {
 	rec.run.queue.locked(func() { rec.undecided.Refuse(key) })
-}
-
-// earlierPartsLoaded reports whether a former owner loaded files of the generation before
-// those at hand: rows of them may be in error and no dead letters yet.
-func (r *importRun) earlierPartsLoaded() bool {
-	return r.adopted != nil && r.adopted.Part > 1 || r.generation.from.Part > 1
 }
 
 // askAgain finds the rows in error of an import that a former owner was reconciling.

@@ -72,10 +72,7 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 	}
 	e := reconcile.Effect{Confirmed: b.cfg.Peer.Confirmed(p, offset), Doubtful: offset < m.dualLane.suspect[p], Drops: m.rows.Drops(&w)}
 	hash := xxhash.Sum64String(w.Key)
-	e.Former = q.running != nil && q.running.adopted != nil && m.in(q.running.generation, hash) ||
-		q.adopted != nil && m.in(q.adopted.generation, hash)
-	e.Flying = e.Former || q.running != nil && m.in(q.running.generation, hash) ||
-		q.rebuilding != nil && m.in(q.rebuilding, hash)
+	e.Flying, e.Former = m.isSent(hash)
 	if end, ok := m.dualLane.ends[p]; ok {
 		e.Late = offset >= end
 	}

@@ -69,6 +69,32 @@ func TestRebuiltGenerationIsCompleteOnceItsEndIsPassed(t *testing.T) {
 	})
 }
 
+// A former owner has left a row out of a part that is loaded, for a call that the service has refused: its
+// record is in no file that is left.
+func TestRowThatIsMissingFromALoadedPartIsADeadLetterWhereItsCallIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, peer, m := newWorld(t), &noCalls{}, testMapping()
+		peer.answer = func([]schemas.Write) ([]int, error) { return nil, &refusal{} }
+		peer.refused.Store(102)
+		peer.confirmed.Store(1000)
+		m.DualLane = true
+		w.open(Config{Peer: peer}, m)
+		a := w.left(103, contract.Import{Part: 2, Parts: 2, Attempt: 1})
+		a.Rebuild = true
+		w.adopt(a)
+		w.run()
+		w.log = []schemas.Write{write(schemas.Upsert, "1", "a", "old"), write(schemas.Patch, "2", "a", "x")}
+		w.read(w.p, 100, w.log[0])
+		w.read(w.p, 101, w.log[1])
+		w.other(write(schemas.Upsert, "1", "a", "new"), 102)
+		w.b.Passed("customers", w.p, 103)
+		time.Sleep(time.Hour)
+		if got := strings.Join(w.transcript(), "\n"); !strings.Contains(got, "reject 100 of") {
+			t.Errorf("got\n%s\nwant the record of offset 100 to be a dead letter", got)
+		}
+	})
+}
+
 func TestRebuiltGenerationWithoutRecordsIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -19,6 +19,7 @@ type noCalls struct {
 	asked     func()       // called when a call is asked for
 	sent      atomic.Int64 // calls made
 	looks     atomic.Int64
+	refused   atomic.Int64 // the offset of a call that the service has refused; 0: none
 	ends      map[Partition]int64
 	answer    func(writes []schemas.Write) ([]int, error)
 }
@@ -34,7 +35,10 @@ func (n *noCalls) Confirmed(_ Partition, offset int64) bool { return offset < n.
 
 func (n *noCalls) Halted(Partition) bool { return false }
 
-func (n *noCalls) Refused(Partition, int64) (may, is bool) { return false, false }
+func (n *noCalls) Refused(_ Partition, offset int64) (may, is bool) {
+	is = offset > 0 && offset == n.refused.Load()
+	return is, is
+}
 
 func (n *noCalls) Ends(context.Context, string) (map[Partition]int64, error) { return n.ends, nil }
 
