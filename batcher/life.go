@@ -153,9 +153,8 @@ func (r *importRun) life(ctx, send context.Context) error {
 		r.queue.locked(func() { r.queue.took = took })
 		r.batcher.observer.ImportEnded(*imp, results, took)
 		if len(imports) == 1 {
-			// 6. Confirm: the offsets move and the ledger's entry goes, in one
-			// commit. A crash leaves a finished execution in the ledger: the next
-			// owner sees that with one poll.
+			// 6. Confirm: the offsets move and the ledger's entry goes, in one commit. A crash leaves a
+			// finished execution in the ledger: the next owner sees that with one poll.
 			if err := r.landed(ctx, send, *imp); err != nil {
 				return err
 			}
