@@ -290,6 +290,12 @@ func (m *member) isSent(hash uint64) (sent, former bool) {
 	return sent, former
 }
 
+// lasted notes what an import has needed.
+func (q *tableQueue) lasted(took time.Duration) time.Duration {
+	q.locked(func() { q.took = took })
+	return took
+}
+
 // importTime is what an import needs from its slot to its end, with the lock held.
 func (q *tableQueue) importTime() time.Duration {
 	return cmp.Or(q.took, UsualImport)

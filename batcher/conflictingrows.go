@@ -65,8 +65,7 @@ func (rec *reconciliation) decide(n reconcile.Newest, nothing []int, err error) 
 	return rec.undecided.Decide(n, nothing, err, suspect)
 }
 
-// deadLetterRows makes dead letters of the records of a key's rows in error that cannot be
-// rows once more.
+// deadLetterRows makes dead letters of the records of a key's rows in error that cannot be rows once more.
 func (rec *reconciliation) deadLetterRows(key string) {
 	rec.run.queue.locked(func() { rec.undecided.Refuse(key) })
 }

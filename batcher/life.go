@@ -150,8 +150,7 @@ func (r *importRun) life(ctx, send context.Context) error {
 		if err := r.reject(ctx, imp, results); err != nil {
 			return err
 		}
-		r.queue.locked(func() { r.queue.took = took })
-		r.batcher.observer.ImportEnded(*imp, results, took)
+		r.batcher.observer.ImportEnded(*imp, results, r.queue.lasted(took))
 		if len(imports) == 1 {
 			// 6. Confirm: the offsets move and the ledger's entry goes, in one commit. A crash leaves a
 			// finished execution in the ledger: the next owner sees that with one poll.

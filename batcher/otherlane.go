@@ -51,10 +51,9 @@ func (b *Batcher) refused(at reconcile.At) bool {
 	return ok && is
 }
 
-// Other tells of a write of the other lane to one of the mapping's keys. Where it becomes a row
-// of this lane, too, older rows stay: that row follows them, and ends as they do. Like
-// Append it is called in the order of the log; its error is the disk's, or ErrBusy, and
-// the same call may be made again.
+// Other tells of a write of the other lane to one of the mapping's keys. Where it becomes a row of this
+// lane, too, older rows stay: that row follows them, and ends as they do. Like Append it is called in
+// the order of the log; its error is the disk's, or ErrBusy, and the same call may be made again.
 func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int64, row bool) error {
 	m, ok := b.byName[mapping]
 	if !ok {
