@@ -47,13 +47,11 @@ func (r *importRun) readToEnds(ctx context.Context) error {
 	return nil
 }
 
-// decide decides about the key's rows in error, now that the service has answered
-// what Next gave out. It reports whether the service has refused that and their
-// records are dead letters for it.
+// decide decides about the key's rows in error, now that the service has answered what Next gave out. It
+// reports whether the service has refused that and their records are dead letters for it.
 func (rec *reconciliation) decide(n reconcile.Newest, nothing []int, err error) (refused bool) {
 	var suspect func(schemas.Op) contract.Import
-	// Of files that a former owner has loaded before those at hand, rows may be in error and no dead letters yet.
-	if a := rec.run.adopted; a != nil && a.Part > 1 || rec.run.generation.from.Part > 1 {
+	if rec.former {
 		suspect = func(op schemas.Op) contract.Import {
 			imp := rec.imp
 			imp.Op, imp.Members = op, rec.run.queue.share(op, nil)

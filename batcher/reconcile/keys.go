@@ -300,8 +300,9 @@ type Newest struct {
 // Rests are n, which the service refuses, without what it has refused alone: writes of the other
 // lane, and rows if all that show in them are in error. Behind that come those without what it may have
 // refused, from the newest write on, one more each time. The order of the others is still to be settled.
-// There is none where nothing was refused, or rows alone are left, which have landed in their order.
-func (n *Newest) Rests(refused, may func(At) bool, inError func(schemas.Op) bool) iter.Seq[Newest] {
+// There is none where nothing was refused, or rows alone are left, which have landed in their order; lost:
+// but may not have.
+func (n *Newest) Rests(refused, may func(At) bool, inError func(schemas.Op) bool, lost bool) iter.Seq[Newest] {
 	return func(yield func(Newest) bool) {
 		var without, next []At
 		for _, e := range slices.Backward(n.of) {
@@ -314,14 +315,14 @@ func (n *Newest) Rests(refused, may func(At) bool, inError func(schemas.Op) bool
 			}
 		}
 		for ; ; without, next = append(without, next[0]), next[1:] {
-			if rest, ok := n.without(without, inError); ok && !yield(rest) || len(next) == 0 {
+			if rest, ok := n.without(without, inError, lost); ok && !yield(rest) || len(next) == 0 {
 				return
 			}
 		}
 	}
 }
 
-func (n *Newest) without(refused []At, inError func(schemas.Op) bool) (rest Newest, ok bool) {
+func (n *Newest) without(refused []At, inError func(schemas.Op) bool, lost bool) (rest Newest, ok bool) {
 	rest = Newest{Row: n.Row, Last: n.Last, Key: n.Key, For: n.For, to: n.to}
 	for _, e := range n.of {
 		switch {
@@ -329,7 +330,7 @@ func (n *Newest) without(refused []At, inError func(schemas.Op) bool) (rest Newe
 		case e.row && len(e.taken) == 0 && !slices.ContainsFunc(e.rows.ops().All(), func(op schemas.Op) bool { return !inError(op) }):
 			rest.Short = true
 		default:
-			rest.of, ok = append(rest.of, e), ok || e.other != nil
+			rest.of, ok = append(rest.of, e), ok || lost || e.other != nil
 		}
 	}
 	rest.say()

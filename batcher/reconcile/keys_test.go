@@ -252,7 +252,7 @@ func TestNewestStateIsSentWithoutWritesThatAreRefused(t *testing.T) {
 	refused := func(at At) bool { return at.Offset > 2 && at.Offset < 8 }
 	none := func(schemas.Op) bool { return false }
 	nothing := func(At) bool { return false }
-	rests := func(n Newest) []Newest { return slices.Collect(n.Rests(refused, nothing, none)) }
+	rests := func(n Newest) []Newest { return slices.Collect(n.Rests(refused, nothing, none, false)) }
 	k := Keys{Refused: refused}
 	write := func(offset int64, says string) {
 		w := parse(t, says, false).Write
@@ -274,7 +274,7 @@ func TestNewestStateIsSentWithoutWritesThatAreRefused(t *testing.T) {
 	if again := rests(rest[0]); len(again) != 0 {
 		t.Errorf("without what is not there: got %+v", again)
 	}
-	some := slices.Collect(n[0].Rests(func(at At) bool { return at.Offset == 7 }, refused, none))
+	some := slices.Collect(n[0].Rests(func(at At) bool { return at.Offset == 7 }, refused, none, false))
 	if len(some) != 5 || some[0].Writes[0].Cells[0].Value.Text() != "bad" || !reflect.DeepEqual(some[4].Writes, rest[0].Writes) {
 		t.Errorf("where one alone is known to be refused: got %+v, want one write less each time, and the same in the end", some)
 	}
@@ -282,6 +282,26 @@ func TestNewestStateIsSentWithoutWritesThatAreRefused(t *testing.T) {
 	k.Noted()
 	if !k.Reconcile() {
 		t.Error("once it was answered: got the key conflicting, want it settled")
+	}
+}
+
+// A row before a call that is refused has landed, unless a former owner had its file and nobody knows.
+func TestRowsAloneAreSentWithoutARefusedCallWhereTheyMayBeLost(t *testing.T) {
+	refused := func(at At) bool { return at.Offset != 2 }
+	k := Keys{Refused: refused}
+	row, call := parse(t, "upsert a=2", true).Write, parse(t, "upsert a=bad", false).Write
+	k.Other(&call, At{"p", 1}, Effect{})
+	k.Row(&row, At{"p", 2}, Flying)
+	k.Other(&call, At{"p", 3}, Effect{Confirmed: true, Flying: true})
+	n := k.Next(func(At) bool { return true })
+	if len(n) != 1 {
+		t.Fatalf("to be sent: got %+v, want the key", n)
+	}
+	for lost, want := range map[bool]int{false: 0, true: 1} {
+		got := slices.Collect(n[0].Rests(refused, refused, func(schemas.Op) bool { return false }, lost))
+		if len(got) != want || lost && got[0].Writes[0].Cells[0].Value.Text() != "2" {
+			t.Errorf("lost %v: got %+v, want the row %d times", lost, got, want)
+		}
 	}
 }
 

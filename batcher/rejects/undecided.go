@@ -99,15 +99,15 @@ func (u *Undecided) Decide(n reconcile.Newest, nothing []int, err error, suspect
 		w.decided, w.dead, w.idle = true, shows && (refusedByService || unchanged.Has(op)) || !shows && !n.Whole, nil
 		refused = refused || refusedByService && changed.Has(op)
 	}
-	suspected := unchanged
+	suspected, refusal := unchanged, error(nil)
 	switch {
 	case refusedByService:
-		suspected |= changed
+		suspected, refusal = unchanged|changed, err
 	case err != nil:
 		suspected = idle // the others go as rows once more, whose results will tell
 	}
 	if suspect != nil {
-		u.suspect(n.Key, suspected, err, suspect)
+		u.suspect(n.Key, suspected, refusal, suspect)
 		refused = refused || refusedByService && changed != 0
 	}
 	for _, op := range alone.All() {
@@ -118,7 +118,7 @@ func (u *Undecided) Decide(n reconcile.Newest, nothing []int, err error, suspect
 	return refused
 }
 
-// suspect takes rows of a key that changed nothing, or that the service refuses as calls, for
+// suspect takes rows of a key that changed nothing, or whose state the service refuses as a call, for
 // rows in error.
 // They may be in no file of a generation that is built again: nothing is dropped from
 // that, and so a patch may be merged into a row that a former owner had dropped, and
