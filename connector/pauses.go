@@ -167,7 +167,7 @@ func memo[T any](f func(topic string) T) func(topic string) T {
 func (l *lane) pausesFor(topic string) (all []ack.Pause) {
 	for _, m := range l.Router.TopicMappings(topic) {
 		for _, which := range schemas.Lanes {
-			if p, known := l.pauses.known.Last(pauseOf(m, which)); known {
+			if p, known := l.pauses.known.Last(pauseOf(m, which)); known && (p.Resumed || m.Uses(which)) {
 				all = append(all, p)
 			}
 		}
@@ -259,6 +259,9 @@ func (d mappingsAPI) Resume(ctx context.Context, name, lane string) (any, error)
 		_, known := d.now().pauses.known.Last(pauseOf(m, which))
 		return !known
 	})
+	if lane == "" && len(lanes) > 0 { // of a lane, too, that the routes led to when it was paused, and may again
+		lanes = schemas.Lanes
+	}
 	if len(lanes) == 0 {
 		return nil, refuse(http.StatusConflict, "mapping %s: nothing to resume, it is not paused; a mapping that is halted goes on with feedsink imports release", name)
 	}
@@ -307,10 +310,10 @@ func (d mappingsAPI) find(name, wanted string) (*router.Compiled, []schemas.Lane
 	if wanted != "" && wanted != schemas.Immediate.String() && wanted != schemas.Batch.String() {
 		return nil, nil, refuse(http.StatusBadRequest, "lane: must be immediate or batch, is %.40q", wanted)
 	}
-	lanes := slices.DeleteFunc(slices.Clone(schemas.Lanes), func(which schemas.Lane) bool {
-		_, known := d.now().pauses.known.Last(pauseOf(m, which)) // under former routes, which may come back
-		return wanted != "" && which.String() != wanted || !m.Uses(which) && !known
-	})
+	lanes := m.Lanes()
+	if wanted != "" {
+		lanes = slices.DeleteFunc(lanes, func(which schemas.Lane) bool { return which.String() != wanted })
+	}
 	if len(lanes) == 0 {
 		return nil, nil, refuse(http.StatusConflict, "mapping %s: no route of it leads to the %s lane", name, wanted)
 	}

@@ -6,10 +6,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/flood"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/oneshot"
 	"github.com/feedsink/feedsink/connector/replay"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // counting is a service whose import has FINISHED with these counters.
@@ -22,7 +27,9 @@ func (c counting) Results(context.Context, string) (service.Results, error) {
 	return service.Results{Status: service.Finished, Counters: c.Counters}, nil
 }
 
-func TestBackfillByFileLearnsHowManyRowsWereRead(t *testing.T) {
+// customers is a mapping with both lanes.
+func customers(t *testing.T) *router.Compiled {
+	t.Helper()
 	t.Setenv("FEEDSINK_SECRETS", t.TempDir()) // which has none
 	file, err := config.Read("../../deploy/examples/two-lanes.yaml")
 	if err != nil {
@@ -36,6 +43,32 @@ func TestBackfillByFileLearnsHowManyRowsWereRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+// A ledger that no member writes any more still shows a pause that was ended since.
+func TestPauseThatWasEndedHoldsUpNoBackfill(t *testing.T) {
+	m := customers(t)
+	of := &tableImports{mappings: []*router.Compiled{m}}
+	said := func(at int64, resumed bool) []ack.Pause {
+		return []ack.Pause{{Mapping: flood.HashOf(m.Name), At: at, Resumed: resumed, Reason: "rebuilt"}}
+	}
+	place := cluster.TopicPartition{Topic: m.Config.Topics[0]}
+	l := ledgers{pauses: map[schemas.Lane]map[cluster.TopicPartition][]ack.Pause{
+		schemas.Immediate: {place: said(1, false)}, schemas.Batch: {place: said(2, true)},
+	}}
+	nobodys := func(ack.Pause) bool { return false }
+	if why := l.byPerson(of, nobodys); why != "" {
+		t.Errorf("resumed: got %q, want nothing", why)
+	}
+	l.pauses[schemas.Batch][place] = nil
+	if l.byPerson(of, nobodys) == "" {
+		t.Error("paused: got nothing, want that a person has paused it")
+	}
+}
+
+func TestBackfillByFileLearnsHowManyRowsWereRead(t *testing.T) {
+	m := customers(t)
 	const unknown = service.Unknown
 	for _, c := range []struct {
 		counters            service.Counters

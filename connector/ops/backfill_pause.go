@@ -186,14 +186,16 @@ func (l ledgers) unpaused(t *tableImports, ours func(ack.Pause) bool) string {
 
 // byPerson is why the table is paused without a backfill, "" if it is not.
 func (l ledgers) byPerson(t *tableImports, ours func(ack.Pause) bool) string {
+	var known pause.Known // a ledger that no member writes any more may have less than others
+	for _, at := range l.pauses {
+		for _, pauses := range at {
+			known.Learn(pauses)
+		}
+	}
 	for _, m := range t.mappings {
-		for _, at := range l.pauses {
-			for _, pauses := range at {
-				if slices.ContainsFunc(pauses, func(x ack.Pause) bool {
-					return x.Mapping == flood.HashOf(m.Name) && pause.GoesOn(x, time.Now()) && x.Reason != pauseReason && !ours(x)
-				}) {
-					return fmt.Sprintf("mapping %s is paused by a person, and a backfill would write its table: feedsink resume --mapping %[1]s first", m.Name)
-				}
+		for _, lane := range m.Lanes() {
+			if x, paused := known.Paused(pause.Of{Mapping: flood.HashOf(m.Name), Batch: lane == schemas.Batch}); paused && x.Reason != pauseReason && !ours(x) {
+				return fmt.Sprintf("mapping %s is paused by a person, and a backfill would write its table: feedsink resume --mapping %[1]s first", m.Name)
 			}
 		}
 	}

@@ -33,6 +33,10 @@ type Known struct {
 // member has committed that, and a pause that a ledger still shows is from before.
 const forgetAfter = time.Hour
 
+// forgetUnusedAfter is the same where a lane is not used: by then Kafka has let go of its offsets, of
+// which nothing is committed (offsets.retention.minutes), unless that is set far beyond its default of 7 days.
+const forgetUnusedAfter = 30 * 24 * time.Hour
+
 // Say notes what a person says now, and keeps it apart from all that was said before by
 // whatever clock.
 func (k *Known) Say(p ack.Pause) {
@@ -61,8 +65,8 @@ func (k *Known) note(of Of, p ack.Pause) {
 	k.last[of] = p
 }
 
-// Forget lets go of what has ended long ago, if no ledger of those found says otherwise, and of
-// no unused lane: its ledgers say nothing new before it is used again.
+// Forget lets go of what has ended long ago, if no ledger of those found says otherwise. Those of
+// unused lanes are not found, and say what they said last.
 func (k *Known) Forget(found []ack.Pause, unused map[Of]bool) {
 	now := time.Now()
 	shown := map[Of]bool{}
@@ -74,7 +78,11 @@ func (k *Known) Forget(found []ack.Pause, unused map[Of]bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for of, p := range k.last {
-		if !GoesOn(p, now) && !shown[of] && !unused[of] && now.Sub(time.UnixMilli(max(p.At, p.Until))) > forgetAfter {
+		after := forgetAfter
+		if unused[of] {
+			after = forgetUnusedAfter
+		}
+		if !GoesOn(p, now) && !shown[of] && now.Sub(time.UnixMilli(max(p.At, p.Until))) > after {
 			delete(k.last, of)
 		}
 	}
