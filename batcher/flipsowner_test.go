@@ -101,7 +101,7 @@ func (o *lanesOwner) takeRouted(w lanesWrite, at int64, done, covered bool) {
 	switch {
 	case !o.routes.lane.Shared:
 	case theirs:
-		err = o.batcher.Other(mapping, w.Write, o.p, at, taken && fileable)
+		err = o.batcher.Other(mapping, w.Write, o.p, at, taken)
 	case done:
 		o.batcher.Landed(mapping, w.Write, o.p, at)
 	}

@@ -51,10 +51,10 @@ func (b *Batcher) refused(at reconcile.At) bool {
 	return ok && is
 }
 
-// Other tells of a write of the other lane to one of the mapping's keys. Where it becomes a row of this
-// lane, too, older rows stay: that row follows them, and ends as they do. Like Append it is called in
+// Other tells of a write of the other lane to one of the mapping's keys. Where this lane takes it, older
+// rows stay: it follows them as a row, or once their file has landed. Like Append it is called in
 // the order of the log; its error is the disk's, or ErrBusy, and the same call may be made again.
-func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int64, row bool) error {
+func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int64, taken bool) error {
 	m, ok := b.byName[mapping]
 	if !ok {
 		return unknown(mapping)
@@ -86,7 +86,7 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 			continue
 		}
 		switch {
-		case row:
+		case taken:
 		case !m.overrules(g, &w):
 			e.Overtaken = i + 1
 		case w.Op != schemas.Patch:

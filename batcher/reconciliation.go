@@ -286,7 +286,7 @@ func (rec *reconciliation) applyRest(ctx context.Context, n reconcile.Newest) (r
 		rec.run.queue.locked(func() { has = rec.undecided.Has(n.Key, op) })
 		return has
 	}
-	for left := range n.Rests(rec.run.batcher.refused, rec.run.batcher.mayBeRefused, inError, rec.former) {
+	for left := range n.Rests(rec.run.batcher.refused, rec.run.batcher.mayBeRefused, inError) {
 		nothing, err := rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, left.Writes)
 		if err == nil {
 			return &left, nothing

@@ -24,8 +24,7 @@ func (f *fileDelivery) observe(p *kafka.Partition, r *kafka.Record, routed []rou
 		switch {
 		case w.Err != nil || !w.Mapping.DualLane():
 		case w.Lane == schemas.Immediate:
-			row := w.Taken && w.Mapping.Fileable(&w.Write)
-			if err := f.files.Other(w.Mapping.Name, w.Write, imports.PartitionOf(p), r.Offset, row); errors.Is(err, batcher.ErrBusy) {
+			if err := f.files.Other(w.Mapping.Name, w.Write, imports.PartitionOf(p), r.Offset, w.Taken); errors.Is(err, batcher.ErrBusy) {
 				return err // soon it is not
 			} else if err != nil {
 				return f.noRoom(w.Mapping.Name, r, err)

@@ -15,10 +15,11 @@ type entry struct {
 	after *At // a row, or a write that was taken: newest write of the other lane before it
 	bytes int64
 
-	other  *At  // newest write of the other lane that it stands for; nil: none
-	behind bool // a row of a file that had not landed, which may be unknown, is older than it
-	newer  int  // the last of such files that is not sent; 0: all are
-	landed bool // no file that holds it, or an older row, waits or is on its way; the key was reconciled since
+	other      *At  // newest write of the other lane that it stands for; nil: none
+	behind     bool // a row of a file that had not landed, which may be unknown, is older than it
+	newer      int  // the last of such files that is not sent; 0: all are
+	unanswered bool // of the other lane, and not known to be confirmed when it was read
+	landed     bool // no file that holds it, or an older row, waits or is on its way; the key was reconciled since
 
 	taken []At  // the writes that were taken and show in it
 	rows  Spans // what the rows did that show in it

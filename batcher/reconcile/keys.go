@@ -105,7 +105,8 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 	s := k.follow(w.Key)
 	defer k.count(s, s.bytes)
 	s.version++
-	if !e.Confirmed || len(s.others) > 0 {
+	unanswered := !e.Confirmed || len(s.others) > 0
+	if unanswered {
 		s.awaits(at)
 	}
 	if !known || len(s.others) > 0 { // under former routes it may be confirmed before an older one
@@ -127,7 +128,7 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 		overtaken = k.sent + e.Overtaken
 	}
 	one := ownEntry(w, at)
-	one.other, one.behind, one.newer = &at, e.Flying || overtaken > 0, overtaken
+	one.other, one.behind, one.newer, one.unanswered = &at, e.Flying || overtaken > 0, overtaken, unanswered
 	s.add(one, k.refused)
 	s.overtaken = max(s.overtaken, overtaken)
 	switch {
@@ -300,9 +301,8 @@ type Newest struct {
 // Rests are n, which the service refuses, without what it has refused alone: writes of the other
 // lane, and rows if all that show in them are in error. Behind that come those without what it may have
 // refused, from the newest write on, one more each time. The order of the others is still to be settled.
-// There is none where nothing was refused, or rows alone are left, which have landed in their order; lost:
-// but may not have.
-func (n *Newest) Rests(refused, may func(At) bool, inError func(schemas.Op) bool, lost bool) iter.Seq[Newest] {
+// There is none where nothing was refused.
+func (n *Newest) Rests(refused, may func(At) bool, inError func(schemas.Op) bool) iter.Seq[Newest] {
 	return func(yield func(Newest) bool) {
 		var without, next []At
 		for _, e := range slices.Backward(n.of) {
@@ -315,14 +315,14 @@ func (n *Newest) Rests(refused, may func(At) bool, inError func(schemas.Op) bool
 			}
 		}
 		for ; ; without, next = append(without, next[0]), next[1:] {
-			if rest, ok := n.without(without, inError, lost); ok && !yield(rest) || len(next) == 0 {
+			if rest, ok := n.without(without, inError); ok && !yield(rest) || len(next) == 0 {
 				return
 			}
 		}
 	}
 }
 
-func (n *Newest) without(refused []At, inError func(schemas.Op) bool, lost bool) (rest Newest, ok bool) {
+func (n *Newest) without(refused []At, inError func(schemas.Op) bool) (rest Newest, ok bool) {
 	rest = Newest{Row: n.Row, Last: n.Last, Key: n.Key, For: n.For, to: n.to}
 	for _, e := range n.of {
 		switch {
@@ -330,11 +330,11 @@ func (n *Newest) without(refused []At, inError func(schemas.Op) bool, lost bool)
 		case e.row && len(e.taken) == 0 && !slices.ContainsFunc(e.rows.ops().All(), func(op schemas.Op) bool { return !inError(op) }):
 			rest.Short = true
 		default:
-			rest.of, ok = append(rest.of, e), ok || lost || e.other != nil
+			rest.of = append(rest.of, e)
 		}
 	}
 	rest.say()
-	return rest, ok && len(rest.of) < len(n.of)
+	return rest, len(rest.of) > 0 && len(rest.of) < len(n.of)
 }
 
 // Awaits has the key be given out again once the other lane has confirmed its newest write, if

@@ -176,8 +176,8 @@ func TestBusyKeyKeepsFewWrites(t *testing.T) {
 	for i := range 1000 {
 		w := parse(t, fmt.Sprintf("upsert p%d=1", i), true).Write
 		k.Other(&w, At{"p", int64(i)}, Effect{Flying: true})
-		if n := len(k.byKey["k"].writes); n > 4 {
-			t.Fatalf("writes kept after %d: got %d, want 4 at most", i, n)
+		if n := len(k.byKey["k"].writes); n > 12 {
+			t.Fatalf("writes kept after %d: got %d, want 12 at most", i, n)
 		}
 	}
 	next := k.Next(nobody)[0].Writes
@@ -252,7 +252,7 @@ func TestNewestStateIsSentWithoutWritesThatAreRefused(t *testing.T) {
 	refused := func(at At) bool { return at.Offset > 2 && at.Offset < 8 }
 	none := func(schemas.Op) bool { return false }
 	nothing := func(At) bool { return false }
-	rests := func(n Newest) []Newest { return slices.Collect(n.Rests(refused, nothing, none, false)) }
+	rests := func(n Newest) []Newest { return slices.Collect(n.Rests(refused, nothing, none)) }
 	k := Keys{Refused: refused}
 	write := func(offset int64, says string) {
 		w := parse(t, says, false).Write
@@ -274,7 +274,7 @@ func TestNewestStateIsSentWithoutWritesThatAreRefused(t *testing.T) {
 	if again := rests(rest[0]); len(again) != 0 {
 		t.Errorf("without what is not there: got %+v", again)
 	}
-	some := slices.Collect(n[0].Rests(func(at At) bool { return at.Offset == 7 }, refused, none, false))
+	some := slices.Collect(n[0].Rests(func(at At) bool { return at.Offset == 7 }, refused, none))
 	if len(some) != 5 || some[0].Writes[0].Cells[0].Value.Text() != "bad" || !reflect.DeepEqual(some[4].Writes, rest[0].Writes) {
 		t.Errorf("where one alone is known to be refused: got %+v, want one write less each time, and the same in the end", some)
 	}
@@ -285,8 +285,8 @@ func TestNewestStateIsSentWithoutWritesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A row before a call that is refused has landed, unless a former owner had its file and nobody knows.
-func TestRowsAloneAreSentWithoutARefusedCallWhereTheyMayBeLost(t *testing.T) {
+// A row between calls that are refused is sent without them: as a row once more it would say what they say.
+func TestRowIsSentWithoutCallsThatAreRefused(t *testing.T) {
 	refused := func(at At) bool { return at.Offset != 2 }
 	k := Keys{Refused: refused}
 	row, call := parse(t, "upsert a=2", true).Write, parse(t, "upsert a=bad", false).Write
@@ -297,11 +297,27 @@ func TestRowsAloneAreSentWithoutARefusedCallWhereTheyMayBeLost(t *testing.T) {
 	if len(n) != 1 {
 		t.Fatalf("to be sent: got %+v, want the key", n)
 	}
-	for lost, want := range map[bool]int{false: 0, true: 1} {
-		got := slices.Collect(n[0].Rests(refused, refused, func(schemas.Op) bool { return false }, lost))
-		if len(got) != want || lost && got[0].Writes[0].Cells[0].Value.Text() != "2" {
-			t.Errorf("lost %v: got %+v, want the row %d times", lost, got, want)
-		}
+	got := slices.Collect(n[0].Rests(refused, refused, func(schemas.Op) bool { return false }))
+	if len(got) != 1 || got[0].Writes[0].Cells[0].Value.Text() != "2" {
+		t.Errorf("got %+v, want the row alone", got)
+	}
+}
+
+// Calls of which it is not known yet whether the service takes them stay apart, too: the order is settled
+// without those that it refuses later.
+func TestCallsThatAreNotAnsweredYetStayApart(t *testing.T) {
+	answered := false
+	refused := func(at At) bool { return answered && at.Offset > 1 }
+	k := Keys{Refused: refused}
+	for offset, says := range []string{"upsert a=0", "upsert a=1", "upsert a=bad", "upsert a=bad", "upsert a=bad"} {
+		w := parse(t, says, false).Write
+		k.Other(&w, At{"p", int64(offset)}, Effect{Flying: true})
+	}
+	answered = true
+	n := k.Next(func(At) bool { return true })
+	got := slices.Collect(n[0].Rests(refused, refused, func(schemas.Op) bool { return false }))
+	if len(got) != 1 || got[0].Writes[0].Cells[0].Value.Text() != "1" {
+		t.Errorf("got %+v, want the newest that is not refused", got)
 	}
 }
 
@@ -331,8 +347,8 @@ func TestKeysThatAreFollowedAreCountedInBytes(t *testing.T) {
 			k.Row(write(fmt.Sprint("k", i%5)), At{Offset: int64(i)}, Open)
 		}
 	}
-	// Of each key at most 4 writes are kept, then what they come to.
-	if got := k.Bytes(); got < 5*10_000 || got > 5*4*11_000 {
+	// Of each key at most 12 writes are kept, then what they come to.
+	if got := k.Bytes(); got < 5*10_000 || got > 5*12*11_000 {
 		t.Errorf("5 keys: got %d bytes", got)
 	}
 	k.Forget(never)

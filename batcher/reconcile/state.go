@@ -52,7 +52,8 @@ func (s *state) contend() {
 }
 
 // add takes a write. A key that is written again and again keeps a few: of the other lane those
-// that the service may have refused, and the newest, stay apart as long as there are not many.
+// that the service may have refused, or may still refuse, and the newest, stay apart as long as there
+// are not many.
 func (s *state) add(e entry, refused func(At) bool) {
 	const many, most = 4, 12
 	s.writes, s.bytes = append(s.writes, e), s.bytes+e.bytes
@@ -62,7 +63,7 @@ func (s *state) add(e entry, refused func(At) bool) {
 	var kept []entry
 	together := func(from, to int) bool {
 		one, other := &s.writes[from], &s.writes[to]
-		apart := func(e *entry) bool { return !e.ours() && refused(e.at) }
+		apart := func(e *entry) bool { return !e.ours() && (e.unanswered || refused(e.at)) }
 		if len(s.writes) < most && (apart(one) || apart(other) || !other.ours() && to == len(s.writes)-1) {
 			return false
 		}

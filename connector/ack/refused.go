@@ -1,5 +1,7 @@
 package ack
 
+import "slices"
+
 // mostRefused is how many ranges of refused records a ledger has.
 const mostRefused = 32
 
@@ -11,7 +13,8 @@ func (l *Ledger) Refuse(offset, watermark int64, alone bool) {
 	if alone {
 		to = offset + 1
 	}
-	l.Refused = l.Refused.above(watermark).Add(Range{offset, to}).atMost(mostRefused)
+	left := slices.DeleteFunc(l.Refused, func(r Range) bool { return r.To <= watermark }) // whole: what is left of one would say more
+	l.Refused = left.Add(Range{offset, to}).atMost(mostRefused)
 }
 
 // atMost is a set of n ranges at most that has all of rs: the narrowest gaps are closed.
