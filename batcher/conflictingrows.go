@@ -51,7 +51,8 @@ func (r *importRun) readToEnds(ctx context.Context) error {
 // reports whether the service has refused that and their records are dead letters for it.
 func (rec *reconciliation) decide(n reconcile.Newest, nothing []int, err error) (refused bool) {
 	var suspect func(schemas.Op) contract.Import
-	if rec.former {
+	// Of files that a former owner has loaded before those at hand, rows may be in error and no dead letters yet.
+	if a := rec.run.adopted; a != nil && a.Part > 1 || rec.run.generation.from.Part > 1 {
 		suspect = func(op schemas.Op) contract.Import {
 			imp := rec.imp
 			imp.Op, imp.Members = op, rec.run.queue.share(op, nil)

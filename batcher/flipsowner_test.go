@@ -96,7 +96,6 @@ func (o *lanesOwner) takeRouted(w lanesWrite, at int64, done, covered bool) {
 		return
 	}
 	const mapping = "customers"
-	fileable := o.flips.fileable(&w.Write)
 	var err error
 	switch {
 	case !o.routes.lane.Shared:
@@ -105,6 +104,7 @@ func (o *lanesOwner) takeRouted(w lanesWrite, at int64, done, covered bool) {
 	case done:
 		o.batcher.Landed(mapping, w.Write, o.p, at)
 	}
+	fileable := o.flips.fileable(&w.Write)
 	switch {
 	case err != nil, done, theirs && !taken:
 	case covered && (!taken || fileable):

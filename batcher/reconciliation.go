@@ -59,7 +59,6 @@ type reconciliation struct {
 	known     *dualLane          // of the member, when the import run began
 	undecided *rejects.Undecided // likewise
 	imp       contract.Import
-	former    bool // a former owner has loaded files before those at hand: rows of them may be in error and no dead letters yet
 
 	waitingSince time.Time           // since when it waits for one thing, or when that was logged last
 	watched      time.Time           // when it was looked last which partitions are halted or wait
@@ -87,7 +86,6 @@ func (r *importRun) reconcile(ctx, send context.Context, imp contract.Import) er
 	for i, m := range r.queue.members {
 		if m.DualLane {
 			s := reconciliation{run: r, member: m, known: r.known[i], undecided: &r.undecided[i], imp: imp}
-			s.former = r.adopted != nil && r.adopted.Part > 1 || r.generation.from.Part > 1
 			if err := s.untilReconciled(ctx, send); err != nil {
 				return err
 			}

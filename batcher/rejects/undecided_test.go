@@ -47,7 +47,7 @@ func TestRowsOfSeveralRoundsAreHeldTogether(t *testing.T) {
 	}
 }
 
-// Whether a row that a former owner has loaded is in error, nobody knows any more: where the service
+// A new owner cannot tell whether a row that a former one has loaded is in error: where the service
 // refuses the key's newest state as a call, the records of its rows are dead letters that may be in the
 // table, and the newest alone does not go as a row once more.
 func TestRowsOfAFormerOwnerAreInErrorWhereTheServiceRefusesTheirState(t *testing.T) {

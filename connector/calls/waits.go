@@ -63,11 +63,12 @@ func (l *Lane) Waits() (waits []Wait) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.throttled.Status != 0 && pending && len(waits) == 0 {
-		add(l.throttled)
-	}
-	if every := l.seldom(now); every > 0 && pending && len(waits) == 0 {
-		add(Wait{Every: every})
+	if pending && len(waits) == 0 {
+		if l.throttled.Status != 0 {
+			add(l.throttled)
+		} else if every := l.seldom(now); every > 0 {
+			add(Wait{Every: every})
+		}
 	}
 	for _, t := range l.tables {
 		switch again := t.failing(now); {

@@ -16,7 +16,7 @@ import (
 func OfCalls(w calls.Wait, opened any) string {
 	switch {
 	case w.Again != nil:
-		return Again(w.Again)
+		return again(w.Again)
 	case w.Status != 0:
 		return fmt.Sprintf("the service answered %d", w.Status)
 	case w.Every > 0:
@@ -27,8 +27,8 @@ func OfCalls(w calls.Wait, opened any) string {
 	return "calls fail, and the breaker is open"
 }
 
-// Again says which keys of a table are tried again, and why.
-func Again(a *calls.Again) string {
+// again says which keys of a table are tried again, and why.
+func again(a *calls.Again) string {
 	which := words.Counted(a.Keys, "key is tried again", "keys are tried again, the one that fails the longest")
 	return fmt.Sprintf("%s since %s, %d times so far: %v", which, a.Since.UTC().Format(time.RFC3339), a.Tries, a.Err)
 }

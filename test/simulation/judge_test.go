@@ -28,13 +28,13 @@ type letters map[place]string
 
 // readLetters tells the dead letters' places; those without one are told apart, but for those of an
 // owner that was killed when a record was confirmed, and not yet the whole import: the next one
-// finds its row in error, and no record.
+// finds its row in error once more, and no record.
 func readLetters(records []*kgo.Record, tables []*table) (found letters, strange []string) {
 	found = letters{}
 	repeated := func(key string) bool {
 		return slices.ContainsFunc(tables, func(t *table) bool {
 			k := t.keys[key]
-			return k != nil && (k.besideRefused() || slices.ContainsFunc(k.events, func(e *event) bool { return found[e.at] != "" }))
+			return k != nil && (k.besideRefused() || slices.ContainsFunc(k.events, func(e *event) bool { return strings.HasPrefix(found[e.at], "import_row: ") }))
 		})
 	}
 	for i, r := range records {

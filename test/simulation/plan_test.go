@@ -5,6 +5,7 @@ package simulation
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // whatever the machine has
@@ -324,6 +325,8 @@ func (p *plan) bound(events, waiting, used int, from time.Time) time.Duration {
 	}
 	if p.rate > 0 {
 		bound += 2 * time.Duration(events/p.rate) * time.Minute
+	}
+	if p.rate > 0 && slices.ContainsFunc(p.tables, (*table).autoRows) {
 		// Calls of the immediate lane have their part by weight, also where another member, which has the
 		// tables' files, leaves the part of its rows' calls.
 		bound += time.Duration(2 * float64(waiting) / (float64(p.rate) * p.leastPart()) * float64(time.Minute))

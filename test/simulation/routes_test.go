@@ -87,6 +87,9 @@ func (p *plan) alone(t *table) string {
 	return t.routes.alone
 }
 
+// autoRows reports whether the table may have auto routes.
+func (t *table) autoRows() bool { return t.auto() || t.lanes == "both" && t.routes.rows == "auto" }
+
 // leastPart is the smallest part of the rate that a route may have.
 func (p *plan) leastPart() float64 {
 	least, all := 1.0, 0.0
