@@ -232,7 +232,7 @@ func (rec *reconciliation) sendOne(ctx context.Context, n reconcile.Newest) {
 	var rest *reconcile.Newest
 	if final {
 		var found []int
-		if rest, found = rec.applyRest(ctx, n); rest == nil && rec.awaits(n) {
+		if rest, found = rec.applyRest(ctx, &n); rest == nil && rec.awaits(n) {
 			return // it is given out again
 		}
 		if rest != nil && !rest.Short {
@@ -279,11 +279,12 @@ func (rec *reconciliation) sendOne(ctx context.Context, n reconcile.Newest) {
 // applyRest sends what a key's newest state is without writes that the service has refused alone:
 // a row may have landed behind a call that is older than these. It tells what the service has taken,
 // and which places of it say nothing; nil, if there is no need for it, or it takes none.
-func (rec *reconciliation) applyRest(ctx context.Context, n reconcile.Newest) (rest *reconcile.Newest, nothing []int) {
+func (rec *reconciliation) applyRest(ctx context.Context, n *reconcile.Newest) (rest *reconcile.Newest, nothing []int) {
 	inError := func(op schemas.Op) (has bool) {
 		rec.run.queue.locked(func() { has = rec.undecided.Has(n.Key, op) })
 		return has
 	}
+	defer n.Refused(rec.run.batcher.mayBeRefused, inError)
 	for left := range n.Rests(rec.run.batcher.refused, rec.run.batcher.mayBeRefused, inError) {
 		nothing, err := rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, left.Writes)
 		if err == nil {

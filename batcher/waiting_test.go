@@ -23,22 +23,27 @@ func TestRowInErrorOfAConflictingKeyWaitsForTheOlderWrite(t *testing.T) {
 		newer  schemas.Op // likewise
 		answer func([]schemas.Write) ([]int, error)
 		dead   bool
+		lost   int64 // the offset of a write of the other lane that the service has refused; 0: of none
 	}{
-		{"a patch of what the older upsert creates", schemas.Upsert, schemas.Patch, 0, take, false},
-		{"a patch of what the older upsert cannot create", schemas.Upsert, schemas.Patch, 0, refuse, true},
-		{"a patch beside an older patch, of nothing", schemas.Patch, schemas.Patch, 0, finds, true},
-		{"a patch of what the older delete has taken away", schemas.Delete, schemas.Patch, 0, take, true},
-		{"a create behind an older delete", schemas.Delete, schemas.Create, 0, take, false},
-		{"a create of what the older upsert creates", schemas.Upsert, schemas.Create, 0, take, true},
-		{"an upsert behind an older patch, refused again", schemas.Patch, schemas.Upsert, 0, refuse, true},
-		{"an upsert behind an older patch", schemas.Patch, schemas.Upsert, 0, take, false},
-		{"a patch of what a newer delete has taken away", 0, schemas.Patch, schemas.Delete, take, false},
-		{"an upsert in whose place a newer one has come", 0, schemas.Upsert, schemas.Upsert, refuse, false},
-		{"a patch beside a newer patch, of nothing", 0, schemas.Patch, schemas.Patch, finds, true},
+		{"a patch of what the older upsert creates", schemas.Upsert, schemas.Patch, 0, take, false, 0},
+		{"a patch of what the older upsert cannot create", schemas.Upsert, schemas.Patch, 0, refuse, true, 0},
+		{"a patch beside an older patch, of nothing", schemas.Patch, schemas.Patch, 0, finds, true, 0},
+		{"a patch of what the older delete has taken away", schemas.Delete, schemas.Patch, 0, take, true, 0},
+		{"a create behind an older delete", schemas.Delete, schemas.Create, 0, take, false, 0},
+		{"a create of what the older upsert creates", schemas.Upsert, schemas.Create, 0, take, true, 0},
+		{"an upsert behind an older patch, refused again", schemas.Patch, schemas.Upsert, 0, refuse, true, 0},
+		{"an upsert behind an older patch", schemas.Patch, schemas.Upsert, 0, take, false, 0},
+		{"a patch of what a newer delete has taken away", 0, schemas.Patch, schemas.Delete, take, false, 0},
+		{"an upsert in whose place a newer one has come", 0, schemas.Upsert, schemas.Upsert, refuse, false, 0},
+		{"an upsert in whose place a newer one has come that is refused", 0, schemas.Upsert, schemas.Upsert, refuse, true, 102},
+		{"an upsert in whose place a newer delete has come that is refused", 0, schemas.Upsert, schemas.Delete, refuse, true, 102},
+		{"an upsert in whose place a newer one has come, behind one that is refused", schemas.Upsert, schemas.Upsert, schemas.Upsert, refuse, false, 99},
+		{"a patch beside a newer patch, of nothing", 0, schemas.Patch, schemas.Patch, finds, true, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, peer := rejecting(t, 2, "k,error\n1,bad\n2,bad\n"), &noCalls{answer: c.answer}
+				peer.refused.Store(c.lost)
 				m := testMapping()
 				m.DualLane, m.Roll.Age = true, time.Minute
 				w.open(Config{Peer: peer}, m)
