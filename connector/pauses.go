@@ -163,11 +163,14 @@ func memo[T any](f func(topic string) T) func(topic string) T {
 }
 
 // pausesFor are the pauses that a partition of the topic keeps: those of both lanes, for
-// the other lane's members look here too.
+// the other lane's members look here too, and routes may lead to a lane again. To those members
+// one of this lane that goes on is a partition that is paused here: of a mapping that has left
+// the lane none is kept.
 func (l *lane) pausesFor(topic string) (all []ack.Pause) {
 	for _, m := range l.Router.TopicMappings(topic) {
 		for _, which := range schemas.Lanes {
-			if p, known := l.pauses.known.Last(pauseOf(m, which)); known && (p.Resumed || m.Uses(which)) {
+			p, known := l.pauses.known.Last(pauseOf(m, which))
+			if known && (p.Resumed || which != l.which || m.Uses(which)) {
 				all = append(all, p)
 			}
 		}
@@ -241,6 +244,9 @@ func (d mappingsAPI) Pause(ctx context.Context, name string, asked admin.PauseRe
 	if err != nil {
 		return nil, err
 	}
+	if asked.Lane == "" { // whichever other routes lead to meanwhile
+		lanes = schemas.Lanes
+	}
 	until := int64(0)
 	if !asked.Until.IsZero() {
 		until = asked.Until.UnixMilli()
@@ -254,15 +260,15 @@ func (d mappingsAPI) Resume(ctx context.Context, name, lane string) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	// One that was resumed just now is resumed again: Kafka may not have it yet.
-	lanes = slices.DeleteFunc(lanes, func(which schemas.Lane) bool {
-		_, known := d.now().pauses.known.Last(pauseOf(m, which))
-		return !known
-	})
-	if lane == "" && len(lanes) > 0 { // of a lane, too, that the routes led to when it was paused, and may again
+	if lane == "" { // of a lane, too, that the routes led to when it was paused, and may again
 		lanes = schemas.Lanes
 	}
-	if len(lanes) == 0 {
+	// One that was resumed just now is resumed again: Kafka may not have it yet.
+	known := func(which schemas.Lane) bool {
+		_, known := d.now().pauses.known.Last(pauseOf(m, which))
+		return known
+	}
+	if !slices.ContainsFunc(lanes, known) {
 		return nil, refuse(http.StatusConflict, "mapping %s: nothing to resume, it is not paused; a mapping that is halted goes on with feedsink imports release", name)
 	}
 	return d.say(ctx, m, lanes, ack.Pause{Resumed: true})

@@ -224,6 +224,28 @@ func TestResumeEndsThePauseOfALaneThatIsNotUsed(t *testing.T) {
 	w.until("its calls go on", func() bool { return w.seq("customers", "C1") == "2" })
 }
 
+// TestPauseHoldsInALaneThatOtherRoutesLeadTo: a mapping is paused whole unless a lane is named.
+func TestPauseHoldsInALaneThatOtherRoutesLeadTo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	yaml := head + deadLetters + mappings
+	sink := w.start(strings.Replace(yaml, `routes: [{when: 'segments.tier == "gold"', lane: immediate}, {lane: batch}]`, "routes: [{lane: batch}]", 1))
+	w.has(sink, "batch")
+	said(t, sink, 0, "pause --mapping customers --reason rebuilt")
+	w.produce(customer("C1", "gold", 1))
+	sink.stop()
+	sink = w.start(yaml)
+	w.has(sink, "immediate", "batch")
+	w.until("it is paused in both lanes", func() bool { return pausedLanes(t, sink, "customers") == "immediate:rebuilt batch:rebuilt" })
+	w.produce(order("o0", "PAID", 0))
+	w.until("another mapping goes on", func() bool { return w.service.Len("orders") == 1 })
+	if got := w.service.CallCount(1); got != 0 {
+		t.Errorf("while it is paused: got %d calls, want none", got)
+	}
+	said(t, sink, 0, "resume --mapping customers")
+	w.until("it goes on", func() bool { return w.seq("customers", "C1") == "1" })
+}
+
 func TestCallsInBackOffAreNotTriedWhileTheirMappingIsPaused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
