@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"cmp"
 	"log/slog"
 	"maps"
 	"slices"
@@ -29,18 +30,16 @@ type Adopter struct {
 func (f Adopter) Assigned(ps []*kafka.Partition) {
 	imports := map[string]*batcher.Adopted{} // by the table that the ledger knows them by
 	inError := map[string]*batcher.Adopted{} // likewise, and by file
+	left := map[string]*router.Compiled{}    // by tables that no mapping writes files for any more: who awaits their imports
 	for _, p := range ps {
 		p.ApartUnder(f.fingerprint)
 		for _, a := range p.Adopted() {
-			if f.mappingOf(a.Table) == nil {
-				f.Log.Warn("an import was begun for a table that no mapping writes to any more; it is not awaited",
-					"table", a.Table, "file", a.File, "execution", a.Execution)
-				a.Abandon()
-				continue
-			}
 			if a.State == ack.InError {
 				f.adoptErrors(inError, p, a)
 				continue
+			}
+			if f.mappingOf(a.Table) == nil && left[a.Table] == nil {
+				left[a.Table] = f.reader(p.Topic)
 			}
 			if imports[a.Table] == nil {
 				imports[a.Table] = &batcher.Adopted{UpTo: map[batcher.Partition]int64{}}
@@ -49,10 +48,11 @@ func (f Adopter) Assigned(ps []*kafka.Partition) {
 		}
 	}
 	awaited := map[string]bool{}
-	for _, table := range slices.Sorted(maps.Keys(imports)) {
-		m, a := f.mappingOf(table), imports[table]
+	for _, table := range slices.Concat(slices.Sorted(maps.Keys(left)), slices.Sorted(maps.Keys(imports))) {
+		m, a := cmp.Or(f.mappingOf(table), left[table]), imports[table]
 		// Where mappings were joined to a bundle while each had an import on its
-		// way, one is awaited after the other: each has all records read again.
+		// way, or one has left the lane, one is awaited after the other: those of other
+		// routes, which have all records read again, go first.
 		if awaited[tables.LedgerTable(m)] {
 			continue
 		}
@@ -62,11 +62,11 @@ func (f Adopter) Assigned(ps []*kafka.Partition) {
 		// awaited, to keep the order, and then all of them are read again.
 		if a.Fingerprint != m.FileFingerprint() {
 			f.Log.Warn("the mapping was changed while an import was on its way; its records will be read again and routed anew",
-				"mapping", m.Name, "file", a.File, "execution", a.Execution)
+				"table", table, "file", a.File, "execution", a.Execution)
 			a.Changed = true
-			for _, left := range f.leftBundle(m, *a) {
-				if imports[tables.LedgerTable(left)] == nil {
-					f.adopt(left, *a)
+			for _, other := range f.leftBundle(m, *a) {
+				if imports[tables.LedgerTable(other)] == nil {
+					f.adopt(other, *a)
 				}
 			}
 		}
@@ -105,9 +105,9 @@ func began(file string, used []time.Time, now time.Time) time.Time {
 // adoptErrors takes over what is left of an import: records whose rows are in error.
 // Those of a mapping that was changed are read again.
 func (f Adopter) adoptErrors(to map[string]*batcher.Adopted, p *kafka.Partition, a kafka.Adopted) {
-	if m := f.mappingOf(a.Table); a.Fingerprint != m.FileFingerprint() {
+	if a.Fingerprint == 0 || a.Fingerprint != f.fingerprint(a.Table) {
 		f.Log.Warn("the mapping was changed while records waited whose rows were in error; they are read again and routed anew",
-			"mapping", m.Name, "topic", p.Topic, "partition", p.ID, "file", a.File, "execution", a.Execution)
+			"table", a.Table, "topic", p.Topic, "partition", p.ID, "file", a.File, "execution", a.Execution)
 		a.Abandon()
 		return
 	}
@@ -173,6 +173,12 @@ func (f Adopter) fingerprint(table string) uint64 {
 		return m.FileFingerprint()
 	}
 	return 0
+}
+
+// reader is a mapping that writes files of the topic's records.
+func (f Adopter) reader(topic string) *router.Compiled {
+	filed := tables.Filed(f.Mappings)
+	return filed[slices.IndexFunc(filed, func(m *router.Compiled) bool { return slices.Contains(m.Config.Topics, topic) })]
 }
 
 func (f Adopter) mappingOf(table string) *router.Compiled { return tables.Mapping(f.Mappings, table) }

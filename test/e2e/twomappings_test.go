@@ -134,3 +134,33 @@ func TestChildsFileDoesNotWaitForACallThatWaitsForIt(t *testing.T) {
 	w.ordersAre(map[string]string{"o1": "2 NEW"})
 	w.noDeadLetters()
 }
+
+// TestImportOfAMappingThatHasLeftTheBatchLaneIsAwaited: another mapping of its topic still uses that
+// lane. Newer calls land behind the import all the same.
+func TestImportOfAMappingThatHasLeftTheBatchLaneIsAwaited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withBothETLs)
+	w.service.Hold()
+	before := head + deadLetters + fmt.Sprintf(orderAndBuyer, "batch")
+	first := w.start(before)
+	both := func(seq int) {
+		w.produce(event("orders", "k", fmt.Sprintf(`{"id":"o1","buyer":"C1","seq":%d,"status":"PAID"}`, seq)))
+	}
+	both(2) // the buyer by a call
+	w.until("the order's import runs", func() bool { return strings.Contains(w.logs.String(), "import triggered") })
+	first.stop()
+	sink := w.start(strings.Replace(before, "routes: [{lane: batch}]", "routes: [{lane: immediate}]", 1))
+	both(3)
+	w.until("it waits for what was sent, or calls", func() bool {
+		return w.service.CallCount(4) > 0 || strings.Contains(get(t, sink.AdminAddress(), "/status"), "has not ended")
+	})
+	if got := w.service.CallCount(4); got > 0 {
+		t.Errorf("while the import runs: got %d calls, want none", got)
+	}
+	w.service.Release()
+	w.bothSettled()
+	if order, customer := w.seq("orders", "o1"), w.seq("customers", "C1"); order != "3" || customer != "3" {
+		t.Errorf("in the end: got seq %s of the order and %s of its buyer, want 3 of both", order, customer)
+	}
+	w.noDeadLetters()
+}
