@@ -264,11 +264,7 @@ func (d mappingsAPI) Resume(ctx context.Context, name, lane string) (any, error)
 		lanes = schemas.Lanes
 	}
 	// One that was resumed just now is resumed again: Kafka may not have it yet.
-	known := func(which schemas.Lane) bool {
-		_, known := d.now().pauses.known.Last(pauseOf(m, which))
-		return known
-	}
-	if !slices.ContainsFunc(lanes, known) {
+	if !slices.ContainsFunc(lanes, func(which schemas.Lane) bool { return d.now().pauses.known.Of(pauseOf(m, which)) }) {
 		return nil, refuse(http.StatusConflict, "mapping %s: nothing to resume, it is not paused; a mapping that is halted goes on with feedsink imports release", name)
 	}
 	return d.say(ctx, m, lanes, ack.Pause{Resumed: true})

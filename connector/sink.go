@@ -365,6 +365,9 @@ var ErrNoLane = errors.New("no mapping uses the lanes asked for")
 func (s *pipeline) openLanes() error {
 	for _, which := range s.opts.Lanes {
 		if len(s.router.Topics(which)) == 0 {
+			if which == schemas.Batch {
+				spool.Clear(s.cfg.Spool.Dir, s.log)
+			}
 			continue
 		}
 		source, err := s.source(which)

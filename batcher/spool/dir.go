@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -128,6 +129,21 @@ func Open(dir string) (*Dir, error) {
 		return nil, errors.Join(err, unlock(lock))
 	}
 	return s, nil
+}
+
+// Clear removes what a former process left in a directory that is not used any more, as Open does. Where
+// another process has it, or there is none, nothing is done.
+func Clear(dir string, log *slog.Logger) {
+	if _, err := os.Stat(dir); err != nil {
+		return
+	}
+	s, err := Open(dir)
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil && !errors.Is(err, errLocked) {
+		log.Warn("no mapping uses the batch lane any more, and its files cannot be removed: they hold customers' data. Remove them by hand", "dir", dir, "error", err)
+	}
 }
 
 // Free is what Disk says is left for the directory.

@@ -104,6 +104,12 @@ func (k *Known) Last(of Of) (p ack.Pause, known bool) {
 	return p, known
 }
 
+// Of reports whether anything was said of a lane that is remembered.
+func (k *Known) Of(of Of) bool {
+	_, known := k.Last(of)
+	return known
+}
+
 // GoesOn reports whether a pause is in force.
 func GoesOn(p ack.Pause, now time.Time) bool {
 	return !p.Resumed && (p.Until == 0 || now.UnixMilli() < p.Until)
