@@ -177,3 +177,39 @@ func TestRowsInErrorDoNotWaitForAPartitionThatIsNotRead(t *testing.T) {
 		}
 	})
 }
+
+// TestRowInErrorIsADeadLetterUnlessANewerWriteIsApplied: the newer write comes to the log once the
+// file has landed, and so it settles the key without a call.
+func TestRowInErrorIsADeadLetterUnlessANewerWriteIsApplied(t *testing.T) {
+	for _, refused := range []int64{0, 103} {
+		synctest.Test(t, func(t *testing.T) {
+			w, peer := rejecting(t, 1, "k,error\n1,bad\n"), &noCalls{}
+			peer.answer = func([]schemas.Write) ([]int, error) { t.Error("got a call"); return nil, nil }
+			m := testMapping()
+			m.DualLane, m.Roll.Age = true, time.Minute
+			w.open(Config{Peer: peer}, m)
+			peer.ends = map[contract.Partition]int64{w.p: 103}
+			w.run()
+			other := func(offset int64) {
+				if err := w.b.Other("customers", write(schemas.Upsert, "1", "a", "z"), w.p, offset, false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			other(99)
+			w.append(write(schemas.Upsert, "1", "a", "y"), write(schemas.Upsert, "2", "a", "y"), write(schemas.Upsert, "3", "a", "y"))
+			w.p.read.Store(103)
+			time.Sleep(10 * time.Minute) // the older write has not landed
+			other(103)
+			peer.refused.Store(refused)
+			peer.confirmed.Store(104)
+			time.Sleep(10 * time.Minute)
+			want := ""
+			if refused > 0 {
+				want = "100: bad"
+			}
+			if got := w.deadLetters(); got != want {
+				t.Errorf("refused %d: got dead letters %q, want %q", refused, got, want)
+			}
+		})
+	}
+}
