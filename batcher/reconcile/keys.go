@@ -322,17 +322,21 @@ func (n *Newest) Rests(refused, may func(At) bool, inError func(schemas.Op) bool
 	}
 }
 
-// Refused says that the service has refused n, and all Rests of it: nothing is left of rows that came
-// before only where a write of it leaves nothing which the service cannot have refused.
+// Refused says that the service has refused n, and all Rests of it: rows in error are replaced only by a newer
+// write that leaves nothing of them, and that the service cannot have refused.
 func (n *Newest) Refused(may func(At) bool, inError func(schemas.Op) bool) {
-	n.Whole = leavesNothing(reduce(slices.DeleteFunc(slices.Clone(n.of), func(e entry) bool {
-		return len(e.taken) > 0 || !e.ours() && may(e.at) || e.isInError(inError)
-	})))
+	n.Whole = false
+	for _, e := range slices.Backward(n.of) {
+		if n.Whole || e.isInError(inError) {
+			return
+		}
+		n.Whole = len(e.taken) == 0 && (e.ours() || !may(e.at)) && leavesNothing([]entry{e})
+	}
 }
 
-// isInError reports whether it is a row, and all that show in it are in error.
+// isInError reports whether rows show in it, and all of them are in error.
 func (e *entry) isInError(inError func(schemas.Op) bool) bool {
-	return e.row && len(e.taken) == 0 && !slices.ContainsFunc(e.rows.ops().All(), func(op schemas.Op) bool { return !inError(op) })
+	return len(e.rows) > 0 && !slices.ContainsFunc(e.rows.ops().All(), func(op schemas.Op) bool { return !inError(op) })
 }
 
 func (n *Newest) without(refused []At, inError func(schemas.Op) bool) (rest Newest, ok bool) {
@@ -340,7 +344,7 @@ func (n *Newest) without(refused []At, inError func(schemas.Op) bool) (rest Newe
 	for _, e := range n.of {
 		switch {
 		case !e.ours() && slices.Contains(refused, e.at):
-		case e.isInError(inError):
+		case e.row && len(e.taken) == 0 && e.isInError(inError):
 			rest.Short = true
 		default:
 			rest.of = append(rest.of, e)

@@ -245,6 +245,42 @@ func TestRowsDroppedForAWriteThatMayBeRefusedWaitForItsAnswer(t *testing.T) {
 	}
 }
 
+// Rows in error, alone or kept as one with what was there before, are not replaced by newer writes that
+// the service has refused.
+func TestRefusedWritesReplaceNoRowsInError(t *testing.T) {
+	all := func(At) bool { return true }
+	inError := func(schemas.Op) bool { return true }
+	for _, c := range []struct {
+		name    string
+		older   bool // there is a write of the other lane before the rows
+		rows    int64
+		refused int64
+		whole   bool
+	}{
+		{"alone", false, 1, 9, false},
+		{"as one with an older write", true, 4, 9, false},
+		{"the newer write is applied", true, 4, 1, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			may := func(at At) bool { return at.Offset == c.refused }
+			k := Keys{Refused: may}
+			w := parse(t, "upsert a=2", false).Write
+			k.Other(&w, At{"p", 0}, Effect{Confirmed: !c.older, Flying: true})
+			for i := range c.rows {
+				k.Row(&w, At{"p", 2 + i}, Flying)
+			}
+			k.Other(&w, At{"p", 9}, Effect{Confirmed: true, Flying: true})
+			n := k.Next(all)
+			if len(n) != 1 || !n[0].Whole {
+				t.Fatalf("to be sent: got %+v, want the newest write, which replaces the rows", n)
+			}
+			if n[0].Refused(may, inError); n[0].Whole != c.whole {
+				t.Errorf("refused: got that it replaces the rows %v, want %v", n[0].Whole, c.whole)
+			}
+		})
+	}
+}
+
 // Behind a row that may have landed after a call, newer calls are refused, and one is taken: the
 // order is settled without the former, wherever they are.
 func TestNewestStateIsSentWithoutWritesThatAreRefused(t *testing.T) {

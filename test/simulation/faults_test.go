@@ -15,6 +15,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // fault is something that goes wrong, and how it ends.
@@ -247,10 +248,12 @@ func (w *world) pause() (string, func(), time.Duration) {
 	}
 	t.paused = true
 	time.Sleep(pauseKnown + 3*w.plan.lookEvery)
-	for _, m := range w.members {
-		if m.rests(t.name) {
-			w.witness.rests(m.process.name, t.name)
-		}
+	resting := slices.DeleteFunc(slices.Clone(w.members), func(m *member) bool { return !m.rests(t.name) })
+	if t.uses(schemas.Batch) && len(resting) < len(w.members) {
+		resting = nil // an import under way may move to who rests, and ends with its calls there
+	}
+	for _, m := range resting {
+		w.witness.rests(m.process.name, t.name)
 	}
 	return t.name + what, func() {
 		w.witness.goesOn(t.name)
