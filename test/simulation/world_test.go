@@ -342,7 +342,8 @@ func (nopCloser) Close() error { return nil }
 func (m *member) reload() {
 	w := m.w
 	w.say("%s reloads, routes %d", m.process.name, w.plan.routes)
-	ctx, cancel := context.WithTimeout(context.Background(), stopTime+w.disks.patience())
+	// While the brokers do not answer, its lanes take a session to find out.
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime+w.plan.session+w.disks.patience())
 	defer cancel()
 	for {
 		_, err := m.sink.Reload(ctx)
