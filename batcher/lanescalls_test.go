@@ -70,7 +70,7 @@ func (h *lanesPending) Hold(error) bool { return false }
 func (h *lanesPending) Reject(_ error, ended func(bool)) {
 	o, at := h.p.o, h.entry.Offset()
 	o.mu.Lock()
-	if o.log[at].Op != schemas.Patch || o.version == nil || o.version.shared() {
+	if !o.rowsToo && (o.log[at].Op != schemas.Patch || o.version == nil || o.version.shared()) {
 		o.t.Errorf("record %d of %s: got refused for good, want none but patches to be, and where both lanes write by the file alone", at, h.key)
 	}
 	if !o.gone && !h.p.dead {

@@ -34,6 +34,7 @@ type lanes struct {
 	flips   *flips        // nil: the routes do not change
 	auto    bool          // rows may be called instead
 	refuses bool          // the service refuses some of the immediate lane's upserts
+	rowsToo bool          // and of the batch lane's, as rows and as calls
 	coarse  bool          // which of them, the ledger says only by ranges
 	parts   bool          // records are written to another table too, and confirmed only then
 
@@ -148,12 +149,12 @@ func (l *lanes) call(ctx context.Context, w *schemas.Write, who string) error {
 	return err
 }
 
-// isRefused reports whether the service refuses calls of the write: each fifth record is one
-// of those, if it is the immediate lane's.
+// isRefused reports whether the service refuses the write: each fifth record is one of those, if it is
+// the immediate lane's, or those of both are.
 func (l *lanes) isRefused(w *schemas.Write) bool {
 	return l.refuses && slices.ContainsFunc(w.Cells, func(c schemas.Cell) bool {
 		at := l.place(&schemas.Write{Cells: []schemas.Cell{c}})
-		return at%5 == 0 && l.log[at].lane == schemas.Immediate
+		return at%5 == 0 && (l.rowsToo || l.log[at].lane == schemas.Immediate)
 	})
 }
 
@@ -239,7 +240,10 @@ func (l *lanes) execute(ctx context.Context, op schemas.Op, content string) stri
 				}
 			}
 			l.mu.Lock()
-			err := l.land(&w, schemas.Batch)
+			err := error(&refusal{})
+			if !l.isRefused(&w) {
+				err = l.land(&w, schemas.Batch)
+			}
 			l.say("%s lands %v %v: %v", id, op, line, err)
 			if err != nil && !l.bundle && l.flips == nil {
 				e.inError = append(e.inError, w.Key)
