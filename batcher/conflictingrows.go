@@ -92,7 +92,7 @@ func (r *importRun) rejectWaiting(ctx context.Context) error {
 	ended := make([][]*rejects.Held, len(r.undecided))
 	r.queue.mu.Lock()
 	for i := range r.undecided {
-		ended[i] = r.undecided[i].End(&r.known[i].keys, r.queue.confirmed)
+		ended[i] = r.undecided[i].End(&r.known[i].keys)
 	}
 	r.queue.mu.Unlock()
 	for i, m := range r.queue.members {

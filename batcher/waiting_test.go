@@ -178,9 +178,9 @@ func TestRowsInErrorDoNotWaitForAPartitionThatIsNotRead(t *testing.T) {
 	})
 }
 
-// TestRowInErrorIsADeadLetterUnlessANewerWriteIsApplied: the newer write comes to the log once the
+// TestRowInErrorIsADeadLetterIfTheNewerWriteIsRefused: the newer write comes to the log once the
 // file has landed, and so it settles the key without a call.
-func TestRowInErrorIsADeadLetterUnlessANewerWriteIsApplied(t *testing.T) {
+func TestRowInErrorIsADeadLetterIfTheNewerWriteIsRefused(t *testing.T) {
 	for _, refused := range []int64{0, 103} {
 		synctest.Test(t, func(t *testing.T) {
 			w, peer := rejecting(t, 1, "k,error\n1,bad\n"), &noCalls{}

@@ -458,15 +458,14 @@ func (k *Keys) Hold(key string) bool {
 }
 
 // Free ends Hold. It reports whether anything may be left of the key's row of op, or
-// whether a newer write of the other lane, which the service has applied, has taken its place.
-func (k *Keys) Free(key string, op schemas.Op, confirmed func(At) bool) (left bool) {
+// whether a newer write of the other lane, which the service has not refused, has taken its place.
+func (k *Keys) Free(key string, op schemas.Op) (left bool) {
 	s := k.byKey[key]
 	if s == nil {
 		return true // it cannot be told
 	}
 	s.held = false
-	applied := k.applied(confirmed)
-	all := reduce(slices.DeleteFunc(s.inTable(), func(e entry) bool { return !e.ours() && !applied(e.at) }))
+	all := reduce(slices.DeleteFunc(s.inTable(), func(e entry) bool { return !e.ours() && k.refused(e.at) }))
 	left = !leavesNothing(all)
 	for _, e := range all {
 		left = left || (e.rows.ops() | e.idle.ops()).Has(op)

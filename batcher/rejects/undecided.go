@@ -151,12 +151,12 @@ func (u *Undecided) Refuse(key string) {
 
 // End ends all rows, nothing being conflicting any more, and returns those whose records are
 // dead letters. Those of keys that are left out are read again.
-func (u *Undecided) End(keys *reconcile.Keys, confirmed func(reconcile.At) bool) (dead []*Held) {
+func (u *Undecided) End(keys *reconcile.Keys) (dead []*Held) {
 	for at, w := range u.rows {
 		if keys.LeftOut(at.key) {
 			continue
 		}
-		if left := keys.Free(at.key, at.op, confirmed); w.dead || !w.decided && left {
+		if left := keys.Free(at.key, at.op); w.dead || !w.decided && left {
 			dead = append(dead, w)
 		}
 	}

@@ -54,7 +54,7 @@ func TestRowsOfAFormerOwnerAreInErrorWhereTheServiceRefusesTheirState(t *testing
 	var u Undecided
 	n := reconcile.Newest{Key: "o1", Writes: make([]schemas.Write, 1), Shows: []reconcile.Ops{1 << schemas.Upsert}}
 	refused := u.Decide(n, nil, refusal{}, func(op schemas.Op) contract.Import { return contract.Import{Op: op} })
-	dead := u.End(&reconcile.Keys{}, nil)
+	dead := u.End(&reconcile.Keys{})
 	if !refused || len(dead) != 1 || dead[0].reason != "bad" || !dead[0].MayBeLoaded {
 		t.Errorf("got %v, %+v, want the row's records to be dead letters for what the service says", refused, dead)
 	}
