@@ -134,7 +134,8 @@ func Open(dir string) (*Dir, error) {
 // Clear removes what a former process left in a directory that is not used any more, as Open does. Where
 // another process has it, or there is none, nothing is done.
 func Clear(dir string, log *slog.Logger) {
-	if _, err := os.Stat(dir); err != nil {
+	entries, _ := os.ReadDir(dir) // none of one that is not there, or that this process may not read
+	if !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return ours.MatchString(e.Name()) && !isKept(e.Name()) }) {
 		return
 	}
 	s, err := Open(dir)
