@@ -278,7 +278,7 @@ func (rec *reconciliation) sendOne(ctx context.Context, n reconcile.Newest) {
 
 // applyRest sends what a key's newest state is without writes that the service has refused alone:
 // a row may have landed behind a call that is older than these. It tells what the service has taken,
-// and which places of it say nothing; nil, if there is no need for it, or it takes none.
+// and which places of it say nothing; nil, if there is no need for it, or it takes none. n is Refused then.
 func (rec *reconciliation) applyRest(ctx context.Context, n *reconcile.Newest) (rest *reconcile.Newest, nothing []int) {
 	inError := func(op schemas.Op) (has bool) {
 		rec.run.queue.locked(func() { has = rec.undecided.Has(n.Key, op) })

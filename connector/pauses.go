@@ -244,9 +244,6 @@ func (d mappingsAPI) Pause(ctx context.Context, name string, asked admin.PauseRe
 	if err != nil {
 		return nil, err
 	}
-	if asked.Lane == "" { // whichever other routes lead to meanwhile
-		lanes = schemas.Lanes
-	}
 	until := int64(0)
 	if !asked.Until.IsZero() {
 		until = asked.Until.UnixMilli()
@@ -260,11 +257,8 @@ func (d mappingsAPI) Resume(ctx context.Context, name, lane string) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	if lane == "" { // of a lane, too, that the routes led to when it was paused, and may again
-		lanes = schemas.Lanes
-	}
 	// One that was resumed just now is resumed again: Kafka may not have it yet.
-	if !slices.ContainsFunc(lanes, func(which schemas.Lane) bool { return d.now().pauses.known.Of(pauseOf(m, which)) }) {
+	if !slices.ContainsFunc(lanes, func(which schemas.Lane) bool { return d.now().pauses.known.Knows(pauseOf(m, which)) }) {
 		return nil, refuse(http.StatusConflict, "mapping %s: nothing to resume, it is not paused; a mapping that is halted goes on with feedsink imports release", name)
 	}
 	return d.say(ctx, m, lanes, ack.Pause{Resumed: true})
@@ -299,7 +293,7 @@ func reads(m *router.Compiled) func(*kafka.Partition) bool {
 	}
 }
 
-// find is the mapping and those of its lanes that are meant, or a refusal.
+// find is the mapping and the lanes that are meant, or a refusal.
 func (d mappingsAPI) find(name, wanted string) (*router.Compiled, []schemas.Lane, error) {
 	m := d.now().router.Mapping(name)
 	if m == nil {
@@ -321,6 +315,9 @@ func (d mappingsAPI) find(name, wanted string) (*router.Compiled, []schemas.Lane
 	}
 	if !slices.ContainsFunc(d.now().lanes, func(l *lane) bool { return slices.ContainsFunc(l.source.Partitions(), reads(m)) }) {
 		return nil, nil, refuse(http.StatusConflict, "mapping %s: this process has no partition of its topics; %s", name, d.now().orOwner(d.now().others.Owner(m.Config.Topics[0], m.Lanes()...)))
+	}
+	if wanted == "" { // one, too, that the routes lead to no more, or not yet
+		lanes = schemas.Lanes
 	}
 	return m, lanes, nil
 }

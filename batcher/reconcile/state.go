@@ -180,9 +180,6 @@ func (s *state) safe(e *entry, confirmed func(At) bool) bool {
 	return e.other == nil || s.final(*e.other, confirmed)
 }
 
-// landed are the writes in the table, reduced.
-func (s *state) landed() []entry { return reduce(s.inTable()) }
-
 // inTable are the writes without what belongs to files that are not sent.
 func (s *state) inTable() []entry {
 	return slices.DeleteFunc(slices.Clone(s.writes), func(e entry) bool { return e.file > 0 })

@@ -104,8 +104,8 @@ func (k *Known) Last(of Of) (p ack.Pause, known bool) {
 	return p, known
 }
 
-// Of reports whether anything was said of a lane that is remembered.
-func (k *Known) Of(of Of) bool {
+// Knows reports whether anything was said of a lane that is remembered.
+func (k *Known) Knows(of Of) bool {
 	_, known := k.Last(of)
 	return known
 }
