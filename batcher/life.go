@@ -86,17 +86,18 @@ func (r *importRun) run(ctx, send context.Context) {
 // each step written down before the next begins. Files of one generation go
 // through steps 2 to 5 one after the other.
 func (r *importRun) life(ctx, send context.Context) error {
-	// 1. Seal: the files are complete on disk, their names fixed. A crash leaves
-	// files without an entry in the ledger: the next start removes them, and the
-	// records are read again.
+	// 1. Seal: the files are complete on disk, their names fixed. After a crash the
+	// ledger knows nothing of them: the next start removes them, and reads again.
 	imports, err := r.seal(ctx)
 	if err != nil {
 		return err
 	}
-	r.generation.asked.Becomes(imports)
 	if len(imports) == 0 { // what was in it, the other lane has overruled
+		r.generation.asked.Becomes(nil)
 		return r.landed(ctx, send, r.withoutFile())
 	}
+	r.enter(contract.Sealing, imports[0]) // first: who asked may ask again, and is told its name
+	r.generation.asked.Becomes(imports)
 	if err := r.parentsFirst(ctx, imports[0]); err != nil {
 		return err
 	}
@@ -105,9 +106,8 @@ func (r *importRun) life(ctx, send context.Context) error {
 	}
 	for first := true; len(imports) > 0; first = false {
 		imp := &imports[0]
-		// 2. Intend: the ledger says that this file is about to be sent. A crash
-		// leaves an intent of which it is not known whether it was sent; a member
-		// that was fenced stops here, nothing was sent.
+		// 2. Intend: the ledger says that this file is about to be sent. After a crash it
+		// is not known whether it was. A fenced member stops here, nothing was sent.
 		if err := r.intend(ctx, send, imp); err != nil {
 			return err
 		}

@@ -81,7 +81,6 @@ func TestOpenFileGoesOutWhenItIsAskedFor(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		files, ok := asked.Files(ctx)
-		synctest.Wait() // until the first is triggered
 		if !ok || len(files) != 2 || files[0] != w.b.Status()[0].Import.File {
 			t.Errorf("files: got %q, %t, want the two imports that follow", files, ok)
 		}

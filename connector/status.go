@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -328,7 +329,7 @@ func (d importsAPI) Roll(ctx context.Context, name string, reserve bool) (any, e
 	}
 	rolled := observe.Rolled{Mapping: name, Bundle: m.Bundle}
 	if m.Import != nil {
-		rolled.After = m.Import.File
+		rolled.After = cmp.Or(m.Import.File, "the file that is being written")
 		return rolled, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, rollPatience)
