@@ -287,12 +287,17 @@ func (p *plan) timesOfDay(rnd *rand.Rand) {
 	}
 }
 
-// nextTimeOfDay is how long it takes from then to the next of the times of day, and no
-// less where the clock is set meanwhile.
+// nextTimeOfDay is how long it takes from then to the next of the times of day, and an hour more.
 func (p *plan) nextTimeOfDay(from time.Time) time.Duration {
+	y, m, d := from.In(p.zone).Date()
 	least := day
 	for _, at := range p.rollAt {
-		least = min(least, (at.Sub(from)%day+day)%day)
+		at = at.In(p.zone)
+		for days := range 2 {
+			if next := time.Date(y, m, d+days, at.Hour(), at.Minute(), 0, 0, p.zone).Sub(from); next > 0 {
+				least = min(least, next)
+			}
+		}
 	}
 	return least + time.Hour
 }
@@ -305,8 +310,9 @@ func (p *plan) bound(events, waiting, used int, from time.Time) time.Duration {
 	if p.after {
 		bound *= 2
 	}
-	if p.rollAge == 0 { // what is read too late for the next one is in the file of that behind it
-		bound += p.nextTimeOfDay(from.Add(10 * time.Minute))
+	if p.rollAge == 0 { // what a halted file has held up is in the file of the time behind it
+		next := p.nextTimeOfDay(from.Add(10 * time.Minute))
+		bound += next + p.nextTimeOfDay(from.Add(next))
 	}
 	imports := 2 * len(loads)
 	if p.maxFile > 0 { // one file after the other, each with an import for each op that its rows have
@@ -320,7 +326,7 @@ func (p *plan) bound(events, waiting, used int, from time.Time) time.Duration {
 	switch {
 	case perDay < 24:
 		bound += 6*day + day*time.Duration(imports/perDay)
-	case p.maxFile > 0 && used+imports > perDay:
+	case used+imports > perDay: // today's may be used up: rows of several ops take as many at once
 		bound += day * time.Duration(1+imports/perDay)
 	}
 	if p.rate > 0 {
