@@ -36,10 +36,9 @@ func (f *fileDelivery) observe(p *kafka.Partition, r *kafka.Record, routed []rou
 	return nil
 }
 
-// Premature reports whether the answer that there is nothing to patch, or a record
-// already where one is to be created, may be due to a row that is still on its way
-// in a file: the write is tried again until the batch lane has confirmed what came
-// before it, or has loaded it, and then a few times more.
+// Premature reports whether the answer that there is nothing to patch, or a record already where one is
+// to be created, may be due to a row that is still on its way in a file: the write is tried again until
+// the batch lane has confirmed what came before it, or has loaded it, and then a few times more.
 func (p *part) Premature() bool {
 	switch {
 	case p.op != schemas.Patch && p.op != schemas.Create || !p.mapping.DualLane():
@@ -50,10 +49,15 @@ func (p *part) Premature() bool {
 	default:
 		return false
 	}
-	if p.passed > 0 || p.partition.OtherPassed(tables.LedgerTable(p.mapping), p.entry.Offset()) {
+	if p.Arrived() {
 		p.passed++
 	}
 	return true
+}
+
+// Arrived reports whether the batch lane has brought what came before the write.
+func (p *part) Arrived() bool {
+	return p.passed > 0 || p.partition.OtherPassed(tables.LedgerTable(p.mapping), p.entry.Offset())
 }
 
 // lastTries are the tries of a write that the batch lane has passed. One alone could fall

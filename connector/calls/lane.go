@@ -118,9 +118,14 @@ type Merged interface{ Merged() }
 
 // Premature is an Origin that knows when an answer that there is nothing to
 // write to (404), or a record where one is to be created (409), is not the last
-// word: the write is then tried again. It is asked
-// after each such answer, as Origin's methods are called.
-type Premature interface{ Premature() bool }
+// word: the write is then tried again.
+type Premature interface {
+	// Premature is asked after each such answer, as Origin's methods are called.
+	Premature() bool
+	// Arrived reports whether another answer is to be expected by now. It is asked with the lane's
+	// lock held, and must not call the lane.
+	Arrived() bool
+}
 
 // Waiter is an Origin that wants to know that its write waits for another try, its
 // own or an older one's of its key, to hold no more memory than it has to. It is

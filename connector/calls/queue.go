@@ -29,20 +29,21 @@ const (
 // call is one or several writes that go out as one and share its fate. While it
 // is in flight its worker owns it, except revoked.
 type call struct {
-	mapping string
-	class   *class // the most urgent one of its writes
-	write   schemas.Write
-	origins []Origin
-	tries   int           // started attempts; none is merged into it after the first
-	first   time.Time     // when the first attempt started
-	failed  time.Time     // when the first attempt ended that is tried again
-	failure error         // of the last attempt, while again is set
-	again   *list.Element // among the table's calls that are tried again because they failed; nil: it is none
-	unsure  bool          // an attempt may have been applied
-	closed  bool          // nothing more is merged into it
-	probes  bool          // the attempt in flight finds out whether the service takes calls again
-	repeats *repeat       // it sends a key's newest state once more, and has no origin
-	source  *source       // where what it says is remembered, if it is applied; nil: nowhere
+	mapping   string
+	class     *class // the most urgent one of its writes
+	write     schemas.Write
+	origins   []Origin
+	tries     int           // started attempts; none is merged into it after the first
+	first     time.Time     // when the first attempt started
+	failed    time.Time     // when the first attempt ended that is tried again
+	failure   error         // of the last attempt, while again is set
+	again     *list.Element // among the table's calls that are tried again because they failed; nil: it is none
+	unsure    bool          // an attempt may have been applied
+	closed    bool          // nothing more is merged into it
+	premature bool          // the last answer was
+	probes    bool          // the attempt in flight finds out whether the service takes calls again
+	repeats   *repeat       // it sends a key's newest state once more, and has no origin
+	source    *source       // where what it says is remembered, if it is applied; nil: nowhere
 
 	outcome func(error)   // tells the breaker about the attempt in flight
 	revoked []*revocation // Drops that met it in flight

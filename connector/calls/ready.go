@@ -17,6 +17,7 @@ type class struct {
 // ready is the keys whose first call may start: by class, and of each the oldest first.
 type ready struct {
 	classes []*class // that had writes; there are few
+	early   *class   // of calls that are as good as in vain; nil: there was none
 	length  int      // keys of all classes
 }
 
@@ -57,6 +58,27 @@ func (r *ready) classify(e *entry) {
 		r.push(e)
 	}
 }
+
+// earlyPart is how much of the calls go to those that are as good as in vain, while others wait.
+const earlyPart = 0.1
+
+// earlyClass is of less weight than all others: what comes in it may wait for one of their calls.
+func (r *ready) earlyClass() *class {
+	if r.early == nil {
+		r.early = &class{weight: earlyPart}
+		r.classes = append(r.classes, r.early)
+	}
+	for _, c := range r.classes {
+		if c != r.early {
+			r.early.weight = min(r.early.weight, earlyPart*c.weight)
+		}
+	}
+	return r.early
+}
+
+// hasEarly reports whether such a call waits for its turn. No other one has to: it may be worth a call
+// before its turn would come.
+func (r *ready) hasEarly() bool { return r.early != nil && r.early.keys.length > 0 }
 
 // first is the key whose call starts next: the oldest of the class that is ahead
 // least, of such the one with most weight. There is one.

@@ -69,6 +69,16 @@ func (l *Lane) tick(now time.Time) time.Time {
 	for len(l.waiting) > 0 && !l.waiting[0].due.After(now) {
 		e := l.waiting[0]
 		l.waiting.remove(e)
+		c := e.head
+		early := c.isEarly()
+		if early && l.ready.hasEarly() {
+			l.waiting.add(e, now.Add(l.backOff(c.tries, 0)))
+			continue
+		}
+		l.ready.classify(e)
+		if early {
+			e.class = l.ready.earlyClass()
+		}
 		l.queue(e)
 	}
 	l.armed = sooner(l.notBefore, sooner(l.tickRepeats(now), l.tickTables(now)))
@@ -77,6 +87,11 @@ func (l *Lane) tick(now time.Time) time.Time {
 	}
 	l.rouse()
 	return l.armed
+}
+
+// isEarly reports whether another call is as good as in vain, as the origins of a premature write know.
+func (c *call) isEarly() bool {
+	return c.premature && !c.isVoid() && !ask(c.origins, Premature.Arrived)
 }
 
 // sooner is the earlier of two times of which zero means never.
@@ -261,6 +276,7 @@ func (l *Lane) finish(e *entry, v *verdict, started, ended time.Time) {
 		if c.failed.IsZero() {
 			c.failed = ended
 		}
+		c.premature = v.premature
 		l.count(e.table, -gone)
 		if v.held && l.isHalted(c) {
 			l.putAside(e)
@@ -334,6 +350,7 @@ type verdict struct {
 	retryAfter time.Duration
 	status     int
 	held       bool        // refused, and kept until its mapping is resumed
+	premature  bool        // the answer may be another one once what the write is for has come
 	void       bool        // the newer write behind it leaves nothing of it
 	print      fingerprint // of the write, if it is applied and may be remembered
 }
@@ -356,7 +373,7 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 	case v.answered && v.status == http.StatusNotFound && l.isVoid(c):
 		v.void = true
 	case v.answered && early(v.status, c.write.Op) && ask(c.origins, Premature.Premature):
-		// What it is for, or what makes room for it, may still be on its way by other means.
+		v.premature = true
 	case v.answered:
 		v.outcome = Rejected
 	case ctx.Err() != nil:

@@ -3,6 +3,7 @@ package calls
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,6 +63,7 @@ func TestKeysThatFailOverAndOverAreTold(t *testing.T) {
 type hasty struct{ *origin }
 
 func (hasty) Premature() bool { return true }
+func (hasty) Arrived() bool   { return true }
 
 // TestPrematureAnswersAreNoFailures: what such a key waits for is on its way.
 func TestPrematureAnswersAreNoFailures(t *testing.T) {
@@ -70,6 +72,46 @@ func TestPrematureAnswersAreNoFailures(t *testing.T) {
 		pass(time.Minute)
 		s.wantPending(1)
 		s.want("while it waits", s.told(), "")
+	})
+}
+
+// awaiting is hasty, and knows whether what its write is for has arrived.
+type awaiting struct {
+	hasty
+	arrived *atomic.Bool
+}
+
+func (a awaiting) Arrived() bool { return a.arrived.Load() }
+
+// TestPrematureWritesTakeNoCallsFromWhatTheyWaitFor, be it of a route of less weight: its calls come
+// first, and theirs soon once it has arrived.
+func TestPrematureWritesTakeNoCallsFromWhatTheyWaitFor(t *testing.T) {
+	var arrived atomic.Bool
+	service := &script{answer: func(now sent) error {
+		if arrived.Load() || now.Op != schemas.Patch {
+			return nil
+		}
+		return errNotFound
+	}}
+	cfg := config()
+	cfg.Rate = Rate{Calls: 10, Per: time.Minute}
+	run(t, cfg, service, func(t *testing.T, s *stage) {
+		const patches, upserts = 30, 100
+		for i := range patches {
+			s.Submit(Item{Mapping: "customers", Write: write(schemas.Patch, fmt.Sprint("p", i), "1"), Weight: 10, Origin: awaiting{hasty{&origin{}}, &arrived}})
+		}
+		pass(10 * time.Minute) // while nothing else waits, all the calls are theirs
+		if n := service.count(); n < 90 {
+			t.Errorf("alone: got %d calls, want about 100", n)
+		}
+		for i := range upserts {
+			s.Submit(Item{Mapping: "customers", Route: 1, Write: write(schemas.Upsert, fmt.Sprint("u", i), "1"), Weight: 0.1, Origin: &origin{}})
+		}
+		pass(12 * time.Minute)
+		s.wantPending(patches)
+		arrived.Store(true)
+		pass(config().Retry.Max + (patches+1)*time.Minute/10)
+		s.wantPending(0)
 	})
 }
 
