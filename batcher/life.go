@@ -98,10 +98,7 @@ func (r *importRun) life(ctx, send context.Context) error {
 	}
 	r.enter(contract.Sealing, imports[0]) // first: who asked may ask again, and is told its name
 	r.generation.asked.Becomes(imports)
-	if err := r.parentsFirst(ctx, imports[0]); err != nil {
-		return err
-	}
-	if err := r.look(ctx); err != nil { // at the other lane's ledger, last
+	if err := r.beforeIntent(ctx, imports[0]); err != nil {
 		return err
 	}
 	for first := true; len(imports) > 0; first = false {

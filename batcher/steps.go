@@ -67,11 +67,12 @@ func (r *importRun) parts(now time.Time) []spool.Part {
 	return parts
 }
 
-// parentsFirst holds a sealed file back until the rows of its parents that were
-// read before it are loaded. They need not wait for their own files to fill.
-func (r *importRun) parentsFirst(ctx context.Context, imp contract.Import) error {
+// beforeIntent holds a sealed file back until the rows of its parents that were read before
+// it are loaded, which need not wait for their own files to fill. It looks at the other lane's
+// ledger last.
+func (r *importRun) beforeIntent(ctx context.Context, imp contract.Import) error {
 	if !slices.ContainsFunc(r.queue.members, func(m *member) bool { return len(m.After) > 0 }) {
-		return nil
+		return r.look(ctx)
 	}
 	r.enter(contract.Linking, imp)
 	r.waited = true
@@ -88,7 +89,7 @@ func (r *importRun) parentsFirst(ctx context.Context, imp contract.Import) error
 			return err
 		}
 	}
-	return nil
+	return r.look(ctx)
 }
 
 // callsOfChildren are the records with calls for tables whose files wait for parents. Such

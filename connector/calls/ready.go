@@ -17,7 +17,7 @@ type class struct {
 // ready is the keys whose first call may start: by class, and of each the oldest first.
 type ready struct {
 	classes []*class // that had writes; there are few
-	early   *class   // of calls that are as good as in vain; nil: there was none
+	early   *class   // of calls that are likely to change nothing; nil: there was none
 	length  int      // keys of all classes
 }
 
@@ -59,7 +59,7 @@ func (r *ready) classify(e *entry) {
 	}
 }
 
-// earlyPart is how much of the calls go to those that are as good as in vain, while others wait.
+// earlyPart is the part of the calls that goes to those that are likely to change nothing, while others wait.
 const earlyPart = 0.1
 
 // earlyClass is of less weight than all others: what comes in it may wait for one of their calls.

@@ -89,7 +89,7 @@ func (l *Lane) tick(now time.Time) time.Time {
 	return l.armed
 }
 
-// isEarly reports whether another call is as good as in vain, as the origins of a premature write know.
+// isEarly reports whether another call is likely to change nothing, as the origins of a premature write know.
 func (c *call) isEarly() bool {
 	return c.premature && !c.isVoid() && !ask(c.origins, Premature.Arrived)
 }
