@@ -48,9 +48,7 @@ func (b *Batcher) Adopt(mapping string, a Adopted) error {
 		return unknown(mapping)
 	}
 	q := m.queue
-	if a.Mapping, a.Bundle = q.mapping.Name, q.mapping.Bundle; a.Table.Name == "" || a.Table == q.mapping.Table {
-		a.Table = q.mapping.Table
-	}
+	a.Mapping, a.Bundle, a.Table = q.mapping.Name, q.mapping.Bundle, cmp.Or(a.Table, q.mapping.Table)
 	named := spool.OpOf(a.File) // upserts and merges have one mode
 	for op, load := range q.mapping.Loads {
 		if load.Mode == a.Mode && (op == named || a.Op != named || named == 0) {
@@ -156,7 +154,11 @@ func (r *importRun) waitOut(ctx, send context.Context, imp contract.Import) erro
 // assignment ends with that, and the next one finds what is to be built.
 func (r *importRun) startOver(ctx, send context.Context, imp contract.Import) error {
 	if r.adopted != nil && r.adopted.Changed { // what was in the file is not known any more
-		imp = contract.Import{Mapping: imp.Mapping, Bundle: imp.Bundle, Table: imp.Table}
+		again := contract.Import{Mapping: imp.Mapping, Bundle: imp.Bundle, Table: imp.Table}
+		if imp.Execution == "" && imp.Attempt > 1 && imp.Table == r.queue.mapping.Table { // it may run, and land over calls: its records' rows go by file
+			again.Fingerprint, again.File, again.Part, again.Parts, again.Attempt = r.queue.mapping.Fingerprint, imp.File, 1, 1, imp.Attempt
+		}
+		imp = again
 	}
 	if err := r.commit(send, "start over", imp, r.batcher.ledger.StartOver); err != nil {
 		return err

@@ -98,6 +98,9 @@ func Seal(ctx context.Context, files Files) (done []File, err error) {
 		if w == nil {
 			continue
 		}
+		if err := ctx.Err(); err != nil { // each takes a slow disk its time
+			return nil, err
+		}
 		if err := s.finish(rank); err != nil {
 			return nil, err
 		}

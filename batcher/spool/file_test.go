@@ -177,25 +177,39 @@ func TestSegmentsOnDiskYieldTheSameRows(t *testing.T) {
 }
 
 func TestSealLeavesNothingWhenItIsStopped(t *testing.T) {
-	s, err := Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := mustRows(t, testLayout())
-	j := NewJournal(s, "test.journal", SegmentSize, 1000)
-	w := write(schemas.Upsert, "1")
-	addTo(t, j, r, &w)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if files, err := Seal(ctx, Files{Dir: s, Parts: []Part{{Rows: r, Journal: j, Ops: anyOp}}, Name: "customers"}); err == nil {
-		t.Errorf("seal: got %v, want an error", files)
-	}
-	entries, err := os.ReadDir(s.dir)
-	if err != nil || len(entries) != 1 {
-		t.Errorf("spool: got %v, %v, want the lock alone", entries, err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
+	for name, first := range map[string]bool{"before its first file": true, "while the disk keeps the first of two": false} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := mustRows(t, testLayout())
+			j := NewJournal(s, "test.journal", SegmentSize, 1000)
+			for _, w := range []schemas.Write{write(schemas.Upsert, "1"), write(schemas.Delete, "2")} {
+				addTo(t, j, r, &w)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			syncs := 0
+			syncFile = func(f *os.File) error {
+				syncs++
+				cancel()
+				return f.Sync()
+			}
+			defer func() { syncFile = (*os.File).Sync }()
+			if first {
+				cancel()
+			}
+			if files, err := Seal(ctx, Files{Dir: s, Parts: []Part{{Rows: r, Journal: j, Ops: anyOp}}, Name: "customers"}); err == nil || syncs > 2 {
+				t.Errorf("seal: got %v, want an error, and no more than a file and its name to wait for: got %d", files, syncs)
+			}
+			entries, err := os.ReadDir(s.dir)
+			if err != nil || len(entries) != 1 {
+				t.Errorf("spool: got %v, %v, want the lock alone", entries, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
 
