@@ -67,3 +67,25 @@ func TestKeyWhoseCallMayLandLateIsSentOnceItCannot(t *testing.T) {
 		})
 	}
 }
+
+// TestKeyWhoseCallHasLandedAmidReconcilingIsSentAgain: where an import that is under way has noted the
+// end of the log before, what the other lane writes behind that is later than its file, and not than the call.
+func TestKeyWhoseCallHasLandedAmidReconcilingIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, calls, peer := besideCalls(t)
+		w.offer(100, write(schemas.Upsert, "1", "a", "old"))
+		synctest.Wait()
+		m := w.b.byName["customers"]
+		m.queue.locked(func() { m.dualLane.ends = map[Partition]int64{w.p: 101} })
+		peer.ends = map[Partition]int64{w.p: 102} // it is in the log when the call ends, and read behind that
+		calls.end(nil)
+		synctest.Wait()
+		w.other(write(schemas.Upsert, "1", "a", "new", "b", "new"), 101)
+		w.p.read.Store(102)
+		m.queue.locked(func() { m.dualLane.ends = nil })
+		time.Sleep(time.Minute)
+		if n := peer.sent.Load(); n != 1 {
+			t.Errorf("got the key sent %d times, want once", n)
+		}
+	})
+}

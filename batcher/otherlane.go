@@ -92,7 +92,7 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 		case w.Op != schemas.Patch:
 			e.Dropped = append(e.Dropped, &g.fate)
 		}
-		e.Flying = e.Flying || g.repeats
+		e.Flying, e.Late = e.Flying || g.repeats, e.Late && !g.repeats // a call of its row may have landed just now
 	}
 	m.dualLane.keys.Other(&w, reconcile.At{Partition: p, Offset: offset}, e)
 	if calling {

@@ -288,7 +288,7 @@ func (w *world) judge(ctx context.Context) {
 		for _, wrong := range judge(t, w.service.Rows(t.name), dead) {
 			w.fail("%s", wrong)
 			for _, c := range w.service.Calls() { // none, where the transcript is not followed
-				if strings.HasPrefix(wrong, c.Table+" "+c.Key+":") {
+				if rest, of := strings.CutPrefix(wrong, c.Table+" "+c.Key); of && strings.ContainsAny(rest[:1], ": ") {
 					w.say("%s: operation %d, answered %d, applied %t: %v", c.At.UTC().Format("02 15:04:05.000"), c.Op, c.Status, c.Applied, c.Values)
 				}
 			}
