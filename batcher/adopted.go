@@ -154,7 +154,7 @@ func (r *importRun) waitOut(ctx, send context.Context, imp contract.Import) erro
 // assignment ends with that, and the next one finds what is to be built.
 func (r *importRun) startOver(ctx, send context.Context, imp contract.Import) error {
 	if r.adopted != nil && r.adopted.Changed { // what was in the file is not known any more
-		again := contract.Import{Mapping: imp.Mapping, Bundle: imp.Bundle, Table: imp.Table}
+		again := contract.Import{Mapping: imp.Mapping, Bundle: imp.Bundle, Table: imp.Table, Rerouted: true}
 		if imp.Execution == "" && imp.Attempt > 1 && imp.Table == r.queue.mapping.Table { // it may run, and land over calls: its records' rows go by file
 			again.Fingerprint, again.File, again.Part, again.Parts, again.Attempt = r.queue.mapping.Fingerprint, imp.File, 1, 1, imp.Attempt
 		}

@@ -326,8 +326,10 @@ func (o *lanesOwner) StartOver(ctx context.Context, imp contract.Import, claims 
 	return o.write(ctx, "start over", claims, func(p *lanesPartition) {
 		o.enter(imp, ack.Rebuild, claims)(p)
 		o.again = true
-		if imp.Part == 0 { // of former routes
+		if imp.Part == 0 {
 			p.entry, p.upTo, p.since = nil, 0, math.MaxInt64
+		}
+		if imp.Rerouted {
 			o.routes.own.Resend, p.redo = max(o.routes.own.Resend, int64(len(o.log))), true
 		}
 	})

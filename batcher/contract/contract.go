@@ -73,6 +73,7 @@ type Import struct {
 	OnlyTaken   bool          `json:"-"`                   // stands for writes that were taken and that no row can say
 	MayBeLoaded bool          `json:"-"`                   // of records that become dead letters: a former owner may have sent their rows
 	Adopted     bool          `json:"-"`                   // a former owner sent it, and it is awaited
+	Rerouted    bool          `json:"-"`                   // its records are read again under other routes than the file was built under
 	OnlyErrors  bool          `json:"-"`                   // of it only records are left whose rows were in error under a former owner, and had no other place
 }
 
@@ -122,9 +123,10 @@ type Ledger interface {
 	SetApart(ctx context.Context, imp Import, claims []Claim, apart, again func(Partition) bool) (left bool, err error)
 	// StartOver notes in the entry that imp's file is to be built again and the
 	// parts before it are loaded; imp.Execution is the one that FAILED, if that is
-	// why, and imp.Refused says that it is not sent before Release. Without a Part it takes the entry off. It commits that, and has the
-	// partitions read again from their committed offsets. The claims'
-	// assignments end soon after: HandOver follows.
+	// why, and imp.Refused says that it is not sent before Release. Without a Part it takes the
+	// entry off. Where imp is Rerouted, what its file may have overwritten of the other lane's
+	// writes is written again. It commits that, and has the partitions read again from their
+	// committed offsets. The claims' assignments end soon after: HandOver follows.
 	StartOver(ctx context.Context, imp Import, claims []Claim) error
 }
 

@@ -128,7 +128,7 @@ func (l Ledger) StartOver(ctx context.Context, imp contract.Import, claims []con
 	if imp.Refused { // built again, it waits for a person
 		state = ack.Refused
 	}
-	return l.Source.StartOver(ctx, entry(imp, state), Claims(claims))
+	return l.Source.StartOver(ctx, entry(imp, state), Claims(claims), imp.Rerouted)
 }
 
 func entry(imp contract.Import, state ack.State) ack.Import {

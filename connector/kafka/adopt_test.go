@@ -79,7 +79,7 @@ func TestStartOverReadsTheFilesRecordsAgain(t *testing.T) {
 	old, file := m.assignment("a", 0), l.file
 	im := ack.Import{State: ack.Rebuild, Table: "customers", File: "customers-1.csv.gz", Part: 1, Parts: 1, Attempt: 1}
 	for range 2 { // asked twice, it begins again once
-		if err := m.StartOver(t.Context(), im, []*kafka.Claim{file}); err != nil {
+		if err := m.StartOver(t.Context(), im, []*kafka.Claim{file}, false); err != nil {
 			t.Fatalf("start over: %v", err)
 		}
 	}
@@ -115,7 +115,7 @@ func TestStartOverKeepsWhatIsDone(t *testing.T) {
 	m.awaitOffsets("a", 0, upTo(0, 10)...)
 	m.confirm("a", 0, 0, 1, 3, 4, 7, 8)
 	im := ack.Import{State: ack.Rebuild, Table: "customers", File: "customers-1.csv.gz", Part: 1, Parts: 1, Attempt: 2}
-	if err := m.StartOver(t.Context(), im, []*kafka.Claim{l.file}); err != nil {
+	if err := m.StartOver(t.Context(), im, []*kafka.Claim{l.file}, false); err != nil {
 		t.Fatalf("start over: %v", err)
 	}
 	m.confirm("a", 0, 6, 9) // a dead letter that was still on its way
@@ -165,7 +165,7 @@ func TestStartOverReleasesBeforeTheAssignmentEnds(t *testing.T) {
 		}
 	})
 	im := ack.Import{State: ack.Rebuild, Table: "customers", File: "customers-1.csv.gz", UpTo: 10, Part: 1, Parts: 1, Attempt: 2}
-	if err := m.StartOver(t.Context(), im, []*kafka.Claim{file}); err != nil {
+	if err := m.StartOver(t.Context(), im, []*kafka.Claim{file}, false); err != nil {
 		t.Fatalf("start over: %v", err)
 	}
 	m.awaitOffsets("a", 0, append(upTo(0, 10), upTo(4, 10)...)...)
@@ -202,7 +202,7 @@ func TestLateWordOfAFormerOwnerChangesNothing(t *testing.T) {
 	for what, say := range map[string]func() error{
 		"confirm":    func() error { return first.ConfirmImport(t.Context(), "customers", late) },
 		"record":     func() error { return first.RecordImport(t.Context(), im, home, late) },
-		"start over": func() error { return first.StartOver(t.Context(), im, late) },
+		"start over": func() error { return first.StartOver(t.Context(), im, late, false) },
 	} {
 		if err := say(); !errors.Is(err, kafka.ErrFenced) {
 			t.Errorf("late %s: got %v, want ErrFenced", what, err)

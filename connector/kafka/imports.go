@@ -94,8 +94,8 @@ func (s *Source) change(ctx context.Context, claims []*Claim, do func(*Claim) (l
 // StartOver commits the entry, or its removal if im has no part, and then has
 // all partitions that belong together with the claims' read again from their
 // committed offsets, in new assignments. The handler is told of both.
-func (s *Source) StartOver(ctx context.Context, im ack.Import, claims []*Claim) error {
-	if im.Part == 0 { // of former routes: what was in the file nothing tells any more
+func (s *Source) StartOver(ctx context.Context, im ack.Import, claims []*Claim, rerouted bool) error {
+	if rerouted { // what was in the file nothing tells any more
 		if err := s.resend(ctx, partitionsOf(claims)); err != nil {
 			return err
 		}

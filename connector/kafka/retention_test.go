@@ -144,7 +144,7 @@ func TestImportThatFailsAfterRetentionTookItsRecordsHaltsThePartition(t *testing
 	m := b.join(autoLane(t), filed("customers"))
 	m.awaitOffsets("a", 0, upTo(10, 20)...)
 	im.State, im.Attempt = ack.Rebuild, 2
-	if err := m.StartOver(t.Context(), im, []*kafka.Claim{m.assignment("a", 0).Adopted()[0].Claim}); err != nil {
+	if err := m.StartOver(t.Context(), im, []*kafka.Claim{m.assignment("a", 0).Adopted()[0].Claim}, false); err != nil {
 		t.Fatalf("start over: %v", err)
 	}
 	m.awaitHalt("a", 0, "below the log's start 10", "file customers-1.csv.gz of table customers had some of them and was not loaded")

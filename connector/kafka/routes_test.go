@@ -162,7 +162,7 @@ func TestRecordsThatAFileOfFormerRoutesMayHaveOverwrittenAreReadAgain(t *testing
 	m := b.join(autoLane(t), withRoutes(true))
 	b.awaitDone("a", 0, "[{5 10}]")
 	p := m.assignment("a", 0)
-	if err := m.StartOver(t.Context(), ack.Import{Table: "customers"}, []*kafka.Claim{p.Adopted()[0].Claim}); err != nil {
+	if err := m.StartOver(t.Context(), ack.Import{Table: "customers"}, []*kafka.Claim{p.Adopted()[0].Claim}, true); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the records are handed on again", func() (bool, any) {
