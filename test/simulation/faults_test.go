@@ -69,7 +69,12 @@ var faults = []fault{
 		m, r := w.some(), pick(w.rnd, refused, silent, deaf)
 		host, name := m.host, m.process.name
 		host.set(serviceAt, r, w.rnd.IntN(2) == 0)
-		heal := func() { host.set(serviceAt, refused, false); host.set(serviceAt, open, false) }
+		w.witness.reaches(name, false)
+		heal := func() {
+			host.set(serviceAt, refused, false)
+			host.set(serviceAt, open, false)
+			w.witness.reaches(name, true)
+		}
 		return fmt.Sprintf("%s does not reach the service (%s)", name, reachName[r]), heal, w.between(time.Second, 20*time.Minute)
 	}},
 	{2, func(w *world) (string, func(), time.Duration) {

@@ -34,6 +34,7 @@ type witness struct {
 	resting map[string][]string      // processes, by the table that is paused there
 	slow    map[string]time.Duration // how much longer a process's messages may take
 	carried map[string]bool          // processes of which the service does what they have sent, though they have gone
+	away    map[string]bool          // processes that the service does not reach
 
 	incomplete atomic.Bool // output files have some of their rows
 	miscounted atomic.Bool // imports have one row more in error than there is
@@ -44,6 +45,14 @@ func (s *witness) rests(process, table string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resting[table] = append(s.resting[table], process)
+}
+
+// reaches says whether answers reach a process from now on. Those that are on their way do not, if not.
+func (s *witness) reaches(process string, reaches bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away[process] = !reaches
+	s.asks[process] = slices.DeleteFunc(s.asks[process], func(a ask) bool { return !reaches && a.from.After(time.Now()) })
 }
 
 func (s *witness) goesOn(table string) {
@@ -211,7 +220,9 @@ func (a seen) WriteHeader(status int) {
 	if seconds, err := strconv.Atoi(a.Header().Get("Retry-After")); err == nil && status == http.StatusTooManyRequests {
 		now := time.Now()
 		a.by.mu.Lock()
-		a.by.asks[a.process] = append(a.by.asks[a.process], ask{now.Add(3 * (a.by.latency + a.by.slow[a.process])), now.Add(time.Duration(seconds) * time.Second)})
+		if !a.by.away[a.process] {
+			a.by.asks[a.process] = append(a.by.asks[a.process], ask{now.Add(3 * (a.by.latency + a.by.slow[a.process])), now.Add(time.Duration(seconds) * time.Second)})
+		}
 		a.by.mu.Unlock()
 	}
 	a.ResponseWriter.WriteHeader(status)

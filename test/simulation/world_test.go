@@ -173,7 +173,7 @@ func (w *world) open() error {
 	if err := w.service.RejectRows(sandbox.Rejection{Column: "note", Match: "^refused "}); err != nil {
 		return err
 	}
-	w.witness = &witness{calls: map[int64]int{}, service: w.service, latency: w.plan.latency, fail: w.fail, told: map[string]bool{}, asks: map[string][]ask{}, resting: map[string][]string{}, slow: map[string]time.Duration{}, carried: map[string]bool{}}
+	w.witness = &witness{calls: map[int64]int{}, service: w.service, latency: w.plan.latency, fail: w.fail, told: map[string]bool{}, asks: map[string][]ask{}, resting: map[string][]string{}, slow: map[string]time.Duration{}, carried: map[string]bool{}, away: map[string]bool{}}
 	return w.serve()
 }
 
