@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
 // The client calls these one at a time: assigned, then offsetsFetched, then
@@ -77,7 +78,7 @@ func (s *Source) offsetsFetched(_ context.Context, _ *kgo.Client, resp *kmsg.Off
 				if got.Metadata != nil {
 					metadata = *got.Metadata
 				}
-				p.setFetched(commit{got.Offset, metadata})
+				p.setFetched(commit{got.Offset, got.LeaderEpoch, metadata})
 			}
 		}
 	}
@@ -183,9 +184,9 @@ func (s *Source) reload(ctx context.Context) map[*Partition]int64 {
 	var starts map[*Partition]int64
 	if err == nil {
 		for _, p := range kept {
-			found := commit{offset: -1}
+			found := commit{offset: -1, epoch: -1}
 			if o, ok := committed.Lookup(p.Topic, p.ID); ok {
-				found = commit{o.At, o.Metadata}
+				found = commit{o.At, o.LeaderEpoch, o.Metadata}
 			}
 			p.setFetched(found)
 		}
@@ -273,26 +274,6 @@ func (s *Source) allToReadAgain() []*Partition {
 	return again
 }
 
-// logEnds is what a partition's log holds, and the id of its topic.
-type logEnds struct {
-	topics     kadm.TopicDetails
-	start, end kadm.ListedOffsets
-}
-
-func (s *Source) listEnds(ctx context.Context, ps []*Partition) (l logEnds, err error) {
-	topics := topicsOf(ps)
-	if l.topics, err = s.admin.ListTopics(ctx, topics...); err != nil {
-		return l, fmt.Errorf("list topics: %w", err)
-	}
-	if l.start, err = s.admin.ListStartOffsets(ctx, topics...); err != nil {
-		return l, fmt.Errorf("list start offsets: %w", err)
-	}
-	if l.end, err = s.admin.ListEndOffsets(ctx, topics...); err != nil {
-		return l, fmt.Errorf("list end offsets: %w", err)
-	}
-	return l, nil
-}
-
 // topicsOf names each topic of the partitions once.
 func topicsOf(ps []*Partition) (topics []string) {
 	for _, p := range ps {
@@ -311,7 +292,13 @@ func (s *Source) load(ctx context.Context, ps []*Partition) (map[*Partition]int6
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	l, err := s.listEnds(ctx, ps)
+	epochs := kadm.OffsetForLeaderEpochRequest{}
+	for _, p := range ps {
+		if found := p.lastFound(); found != nil && found.epoch >= 0 {
+			epochs.Add(p.Topic, p.ID, found.epoch)
+		}
+	}
+	l, err := cluster.ListLogs(ctx, s.admin, topicsOf(ps), epochs)
 	if err != nil {
 		return nil, err
 	}
@@ -329,9 +316,9 @@ func (s *Source) load(ctx context.Context, ps []*Partition) (map[*Partition]int6
 	var fresh []string // partitions without a commit
 	var rerouted []*Partition
 	for _, p := range ps {
-		topic := l.topics[p.Topic]
-		start, ok := l.start.Lookup(p.Topic, p.ID)
-		end, ok2 := l.end.Lookup(p.Topic, p.ID)
+		topic := l.Topics[p.Topic]
+		start, ok := l.Start.Lookup(p.Topic, p.ID)
+		end, ok2 := l.End.Lookup(p.Topic, p.ID)
 		if err := errors.Join(topic.Err, start.Err, end.Err); err != nil {
 			return nil, fmt.Errorf("list offsets of %s[%d]: %w", p.Topic, p.ID, err)
 		}
@@ -344,7 +331,7 @@ func (s *Source) load(ctx context.Context, ps []*Partition) (map[*Partition]int6
 		if found.offset < 0 {
 			fresh = append(fresh, fmt.Sprintf("%s[%d]", p.Topic, p.ID))
 		}
-		if starts[p], back = s.loadOne(p, *found, ack.TopicID(topic.ID), start.Offset, end.Offset, looks); back {
+		if starts[p], back = s.loadOne(p, *found, ack.TopicID(topic.ID), start.Offset, l.KnownEnd(p.Topic, p.ID), looks); back {
 			rerouted = append(rerouted, p)
 		}
 		p.countHere(counted[p])
@@ -358,7 +345,8 @@ func (s *Source) load(ctx context.Context, ps []*Partition) (map[*Partition]int6
 }
 
 // loadOne decides where p starts. What is unreadable or belongs to another
-// topic leads to reading records again, never to skipping some. back says that p is read
+// topic leads to reading records again, never to skipping some. logEnd is where the log ends as far as
+// the records are those that were there when found was committed. back says that p is read
 // from before the committed offset since routes have changed.
 func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart, logEnd, looks int64) (start int64, back bool) {
 	at, committed := found.offset, found.offset >= 0
@@ -409,7 +397,7 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	}
 	p.ledger = ack.Ledger{Topic: topic, Slots: ledger.Slots, Halts: ledger.Halts, Pauses: ledger.Pauses, Routes: r.Routes, Refused: ledger.Refused}
 	p.tracker = ack.New(at, r.Done)
-	p.committed, p.standing = found, time.Now()
+	p.committed, p.epoch, p.standing = found, found.epoch, time.Now()
 	p.polled, p.read, p.first, p.behind = start, start, start, time.Time{}
 	p.endThen = logEnd
 	p.gap = ack.GapBelow(logStart, at, r.Done)

@@ -31,6 +31,7 @@ const smallestLimit = 128
 // together.
 type commit struct {
 	offset   int64
+	epoch    int32 // leader epoch of the records that were read last; -1: not known
 	metadata string
 }
 
@@ -74,7 +75,7 @@ func (p *Partition) snapshot() (next commit, ok bool, err error) {
 	if p.state != reading {
 		return next, false, nil
 	}
-	next.offset = p.tracker.Watermark()
+	next.offset, next.epoch = p.tracker.Watermark(), p.epoch
 	p.ledger.Done = p.tracker.Confirmed()
 	if p.routes.redo {
 		p.ledger.Done = nil
@@ -124,7 +125,7 @@ func (s *Source) write(ctx context.Context, ps []*Partition) error {
 		if offsets[p.Topic] == nil {
 			offsets[p.Topic] = map[int32]kgo.EpochOffset{}
 		}
-		offsets[p.Topic][p.ID] = kgo.EpochOffset{Epoch: -1, Offset: c.offset}
+		offsets[p.Topic][p.ID] = kgo.EpochOffset{Epoch: c.epoch, Offset: c.offset}
 	}
 	if len(next) == 0 {
 		return failed

@@ -3,6 +3,7 @@ package kafka_test
 import (
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -131,4 +132,43 @@ func TestOffsetsThatTheOtherLaneConfirmedBeyondTheLogsEndAreNotTakenOver(t *test
 	m.awaitOffsets("a", 0, 4)
 	b.produce("a", 0, 7)
 	m.awaitOffsets("a", 0, upTo(4, 12)...)
+}
+
+// Who was not there when the log was cut finds one that is as long as before. That others are at
+// the offsets the leader epoch of the records tells that were read.
+func TestCommittedOffsetOfALeaderEpochThatEndedBeforeItIsTakenBack(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 5)
+	first := b.join(autoLane(t))
+	b.awaitCommit("a", 0, 5)
+	first.stop()
+	c := b.committedEpoch(0)
+	if err := b.MoveTopicPartition("a", 0, 0); err != nil { // a new leader, which has what was there up to 5
+		t.Fatal(err)
+	}
+	b.produce("a", 0, 10)
+	c.At = 10
+	if err := b.admin.CommitAllOffsets(t.Context(), group, kadm.Offsets{"a": {0: c}}); err != nil {
+		t.Fatal(err)
+	}
+	second := b.join(autoLane(t))
+	second.awaitHalt("a", 0, "the committed offset 10 is beyond the log's end 5", "lost by the brokers", "reads on from offset 5")
+	b.awaitCommit("a", 0, 5)
+	second.stop()
+	third := b.join(autoLane(t))
+	third.awaitOffsets("a", 0, upTo(5, 15)...)
+	b.awaitCommit("a", 0, 15)
+	b.committedEpoch(1)
+}
+
+// committedEpoch is what is committed of the first partition, with the leader epoch that is wanted.
+func (b *broker) committedEpoch(want int32) kadm.Offset {
+	b.t.Helper()
+	all, err := b.admin.FetchOffsets(b.t.Context(), group)
+	o, _ := all.Lookup("a", 0)
+	if err != nil || o.LeaderEpoch != want {
+		b.t.Errorf("committed leader epoch: got %d, %v, want %d, that of the records", o.LeaderEpoch, err, want)
+	}
+	return o.Offset
 }

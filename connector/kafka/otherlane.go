@@ -65,7 +65,7 @@ func (s *Source) LookAtOther(ctx context.Context) error {
 		if o.Err != nil || o.At < 0 {
 			return
 		}
-		ledger, err := s.decode(o.Topic, commit{o.At, o.Metadata})
+		ledger, err := s.decode(o.Topic, commit{o.At, o.LeaderEpoch, o.Metadata})
 		if err != nil { // what is below the offset is confirmed all the same
 			ledger = ack.Ledger{}
 		}

@@ -41,6 +41,7 @@ type Partition struct {
 	first     int64                 // where reading began
 	polled    int64                 // offset after the last record polled, be it in the backlog
 	read      int64                 // offset after the last record that the handler took
+	epoch     int32                 // leader epoch of the last record polled; -1: not known
 	logEnd    int64                 // where the log ended when the brokers were asked last
 	endThen   int64                 // where it ended when the partition was assigned
 	behind    time.Time             // since when it has gone on beyond polled, with nothing fetched; zero: it does not
@@ -199,11 +200,11 @@ func (p *Partition) RowWaits(yes bool) {
 	}
 }
 
-// polledTo notes that the records below next were polled.
-func (p *Partition) polledTo(next int64) {
+// polledTo notes that the records up to last were polled.
+func (p *Partition) polledTo(last *Record) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.polled, p.behind = max(p.polled, next), time.Time{}
+	p.polled, p.epoch, p.behind = max(p.polled, last.Offset+1), last.LeaderEpoch, time.Time{}
 }
 
 // takenTo notes that the records below next were taken by the handler.

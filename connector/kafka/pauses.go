@@ -59,7 +59,7 @@ func (s *Source) ownLedgers(ctx context.Context, each func(*ack.Ledger)) (n int,
 	}
 	committed.Each(func(o kadm.OffsetResponse) {
 		n++
-		if ledger, err := s.decode(o.Topic, commit{o.At, o.Metadata}); err == nil && o.Err == nil {
+		if ledger, err := s.decode(o.Topic, commit{o.At, o.LeaderEpoch, o.Metadata}); err == nil && o.Err == nil {
 			each(&ledger)
 		}
 	})

@@ -319,7 +319,7 @@ func (s *Source) findRoom() {
 
 // offer hands records to the handler and keeps what it did not take.
 func (s *Source) offer(p *Partition, records []*Record) {
-	p.polledTo(records[len(records)-1].Offset + 1)
+	p.polledTo(records[len(records)-1])
 	if len(p.backlog) > 0 || p.full || p.withheld() != 0 {
 		p.setBacklog(append(p.backlog, records...))
 		return
