@@ -210,6 +210,9 @@ func (w *world) strike(until time.Time) {
 		if w.plan.shared != nil && w.rnd.IntN(4) > 0 {
 			from, dice = sharedFaults, w.rnd.IntN(weight(sharedFaults))
 		}
+		if w.plan.cuts && w.rnd.IntN(4) == 0 {
+			from, dice = []fault{{1, (*world).cutLogs}}, 0
+		}
 		for _, f := range from {
 			if dice -= f.weight; dice < 0 {
 				what, heal, after := f.begin(w)

@@ -65,6 +65,7 @@ type plan struct {
 	reserve    int
 	rollRows   int
 	rollAge    time.Duration // 0: never
+	cuts       bool          // the brokers lose the ends of logs
 	rollAt     []time.Time   // whose times of day on the zone's clock are meant
 	maxFile    int           // rows; 0: any number
 	calls      int           // in flight at most

@@ -67,6 +67,7 @@ func live(t *testing.T, seed uint64) {
 	p.lengthen(rand.New(rand.NewPCG(seed, 3)))
 	p.scale(rand.New(rand.NewPCG(seed, 5)))
 	p.share(seed)
+	p.cutting(seed)
 	p.million(seed)
 	p.precede(rand.New(rand.NewPCG(seed, 7)))
 	w := &world{

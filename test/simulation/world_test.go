@@ -26,7 +26,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
@@ -71,6 +70,7 @@ type world struct {
 	down      bool // the service
 	slow      bool // the service
 	skewed    bool // a clock has been wrong
+	cuts      int  // how often the brokers have lost the ends of logs
 	client    *kgo.Client
 	admin     *kadm.Client
 	members   []*member
@@ -117,16 +117,10 @@ func (w *world) open() error {
 		return time.Duration(latency.Int64N(int64(w.plan.latency+more)) + 1)
 	})
 	w.own, w.disks = w.network.host("world"), newDisks()
-	versions := kversion.Tip()
-	for _, telemetry := range []kmsg.Key{kmsg.GetTelemetrySubscriptions, kmsg.PushTelemetry} { // of which no judge has a use
-		versions.SetMaxKeyVersion(telemetry.Int16(), -1)
-	}
-	var err error
-	if w.broker, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.MaxVersions(versions), kfake.Ports(9092), kfake.ListenFn(w.network.Listen),
-		kfake.SeedTopics(w.plan.partitions, "crm", "shop"), kfake.SeedTopics(1, "dlq")); err != nil {
+	err := w.startBroker()
+	if err != nil {
 		return err
 	}
-	w.broker.ControlKey(int16(kmsg.Produce), w.produced)
 	for _, t := range w.plan.tables {
 		w.partitions[t.topic] = w.plan.partitions
 	}
