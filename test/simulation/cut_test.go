@@ -134,18 +134,23 @@ func (w *world) startHalted() {
 			m.start()
 		}
 		time.Sleep(2*w.plan.session + 2*time.Minute)
-		again := false
-		for _, m := range w.members {
-			if m.on && m.haltedByACut() {
-				again = true
-				m.end()
-			}
-		}
-		if !again {
+		if !w.restartHalted() {
 			return
 		}
 	}
 	w.fail("partitions stay halted whose logs were cut, however often the members are started again")
+}
+
+// restartHalted starts members again that have such a partition. It reports whether there are any.
+func (w *world) restartHalted() (again bool) {
+	for _, m := range w.members {
+		if m.on && m.haltedByACut() {
+			again = true
+			m.end()
+			m.start()
+		}
+	}
+	return again
 }
 
 func (m *member) haltedByACut() bool {

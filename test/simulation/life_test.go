@@ -255,7 +255,8 @@ func (w *world) settle(ctx context.Context) bool {
 			return false
 		}
 		if looks%30 == 0 {
-			w.release() //nolint:contextcheck // as above
+			w.release()       //nolint:contextcheck // as above
+			w.restartHalted() //nolint:contextcheck // as above
 		}
 		if looks == longWait && w.plan.quiet > 0 {
 			w.setPace(w.plan.inQuiet()) //nolint:contextcheck // as above
