@@ -405,7 +405,7 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	p.mu.Unlock()
 	p.holdApart()
 	if cut != "" {
-		s.haltCut(p, cut+": "+cutOff, at)
+		s.haltCut(p, cut, at)
 	}
 	return start, back
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -17,7 +18,7 @@ import (
 
 // fetchError tells lost data from trouble that passes: only the former needs a
 // person.
-func (s *Source) fetchError(topic string, id int32, err error) {
+func (s *Source) fetchError(ctx context.Context, topic string, id int32, err error) {
 	p := s.partition(topic, id)
 	cut, _ := errors.AsType[*kgo.ErrDataLoss](err)
 	switch {
@@ -25,9 +26,9 @@ func (s *Source) fetchError(topic string, id int32, err error) {
 	case p == nil:
 		s.log.Warn("fetch failed; the client tries again", "error", err)
 	case errors.Is(err, kerr.OffsetOutOfRange):
-		s.haltLostData(p, "the next offset to read is not in the log: "+deletedUnread)
+		s.haltOutside(ctx, p)
 	case cut != nil:
-		s.haltCut(p, fmt.Sprintf("records up to %d were read, but the log now goes on at %d: %s", cut.ConsumedTo, cut.ResetTo, cutOff), cut.ResetTo)
+		s.haltCut(p, fmt.Sprintf("records up to %d were read, but the log now goes on at %d", cut.ConsumedTo, cut.ResetTo), cut.ResetTo)
 	case errors.Is(err, kgo.ErrMaxDecompress):
 		s.halt(p, "batch too large", fmt.Sprintf("%s[%d]: %v. The partition waits. Raise memory.fetched and the memory limit, then restart feedsink",
 			topic, id, cluster.TooLarge(err)))
@@ -42,6 +43,22 @@ func (s *Source) fetchError(topic string, id int32, err error) {
 		p.rest = time.Now().Add(restAfterError)
 		s.conditions.Refused(topic, err)
 		s.log.Warn("records can't be fetched; trying again", "topic", topic, "partition", id, "wait", restAfterError, "error", err)
+	}
+}
+
+// haltOutside halts a partition whose next offset to read is not in the log: the log has lost its
+// beginning, or its end. Where the brokers do not say which, it is asked for again.
+func (s *Source) haltOutside(ctx context.Context, p *Partition) {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	logs, err := cluster.ListLogs(ctx, s.admin, []string{p.Topic}, kadm.OffsetForLeaderEpochRequest{p.Topic: {p.ID: p.epoch}})
+	switch end := logs.KnownEnd(p.Topic, p.ID); {
+	case err != nil:
+		p.rest = time.Now().Add(restAfterError)
+	case p.polled > end:
+		s.haltCut(p, fmt.Sprintf("records up to %d were read, but the log ends at %d", p.polled, end), end)
+	default:
+		s.haltLostData(p, "the next offset to read is not in the log", "")
 	}
 }
 

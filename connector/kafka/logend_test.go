@@ -172,3 +172,30 @@ func (b *broker) committedEpoch(want int32) kadm.Offset {
 	}
 	return o.Offset
 }
+
+// The broker's answer may come before the client knows of a newer leader epoch.
+func TestLogThatIsCutBelowTheNextOffsetIsNotTakenForRetention(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 20)
+	first := b.join(newLane(t))
+	first.awaitOffsets("a", 0, upTo(0, 20)...)
+	first.confirm("a", 0, upTo(0, 5)...)
+	b.awaitCommit("a", 0, 5)
+	b.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		b.KeepControl()
+		asked := req.(*kmsg.ListOffsetsRequest)
+		if asked.Topics[0].Partitions[0].Timestamp != -1 {
+			return nil, nil, false // where the log starts
+		}
+		resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
+		part := kmsg.NewListOffsetsResponseTopicPartition()
+		part.Offset = 10
+		out := kmsg.NewListOffsetsResponseTopic()
+		out.Topic, out.Partitions = "a", append(out.Partitions, part)
+		resp.Topics = append(resp.Topics, out)
+		return resp, nil, true
+	})
+	b.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "a", Err: kerr.OffsetOutOfRange, Count: 1})
+	first.awaitHalt("a", 0, "records up to 20 were read, but the log ends at 10", "lost by the brokers", "reads on from offset 10 at the latest")
+}

@@ -280,7 +280,7 @@ func (s *Source) pollOnce(ctx context.Context) {
 	}
 	s.beginLoaded()
 	s.offerBacklog()
-	fetches.EachError(s.fetchError)
+	fetches.EachError(func(topic string, id int32, err error) { s.fetchError(ctx, topic, id, err) })
 	// Records of a partition whose ledger is being read are polled again after beginRenewed.
 	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
 		if p := s.partition(f.Topic, f.Partition); p != nil && len(f.Records) > 0 && p.in(reading) {

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
 // latest is where partitions begin that the group has not committed, if it starts
@@ -142,7 +143,7 @@ func (s *Source) afterRetention(ps []*Partition) {
 		}
 		switch g, why, ok := p.bridge(tables); {
 		case !ok:
-			s.haltLostData(p, fmt.Sprintf("the committed offset %d is below the log's start %d: %s%s", g.Committed, g.LogStart, deletedUnread, why))
+			s.haltLostData(p, fmt.Sprintf("the committed offset %d is below the log's start %d", g.Committed, g.LogStart), why)
 		case g.UpTo > 0:
 			s.log.Warn("the topic's retention has deleted records that are not confirmed; all of them are in the files of running imports, so reading goes on",
 				"topic", p.Topic, "partition", p.ID, "from", g.Committed, "to", g.UpTo, "logStart", g.LogStart)
@@ -193,26 +194,17 @@ func (p *Partition) lacks(g ack.Gap, table string) string {
 	return ""
 }
 
-// Why a position is not in the log.
-const (
-	deletedUnread = "records were deleted by the topic's retention before they were read"
-	cutOff        = "records were lost by the brokers, which may put others at their offsets"
-)
-
-func (s *Source) haltLostData(p *Partition, what string) {
-	reason := fmt.Sprintf("%s[%d]: %s. The partition waits. To go on without them, stop feedsink and "+
-		"set the offset of group %s with kafka-consumer-groups --reset-offsets", p.Topic, p.ID, what, s.cfg.Group)
-	s.halt(p, "lost data", reason)
+// haltLostData halts a partition of which retention has deleted records that were not read; why says more of it.
+func (s *Source) haltLostData(p *Partition, what, why string) {
+	s.halt(p, "lost data", cluster.Deleted(p.Topic, p.ID, what, why, s.cfg.Group))
 }
 
 // haltCut halts a partition whose log was cut at an offset.
-func (s *Source) haltCut(p *Partition, cut string, at int64) {
+func (s *Source) haltCut(p *Partition, what string, at int64) {
 	p.mu.Lock()
 	p.cut = at
 	p.mu.Unlock()
-	s.halt(p, "lost data", fmt.Sprintf("%s[%d]: %s. What was noted beyond offset %d is forgotten, so that no new record is skipped. "+
-		"The partition waits. Find out which records are lost, have them produced again, and restart feedsink: "+
-		"it reads on from offset %d at the latest, and repeats what it had confirmed of that", p.Topic, p.ID, cut, at, at))
+	s.halt(p, "lost data", cluster.Cut(p.Topic, p.ID, what, at))
 }
 
 func (s *Source) halt(p *Partition, cause, reason string) {

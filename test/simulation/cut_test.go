@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,14 +28,17 @@ import (
 // cutting has one life of ten be of that kind. Of the others nothing changes with that.
 func (p *plan) cutting(seed uint64) { p.cuts = seed%10 == 8 }
 
-// startBroker has the broker listen, with the logs that it had before.
-func (w *world) startBroker() (err error) {
+// startBroker has the broker listen, with the logs that it had before, once it is open.
+func (w *world) startBroker(open <-chan struct{}) (err error) {
 	versions := kversion.Tip()
 	for _, telemetry := range []kmsg.Key{kmsg.GetTelemetrySubscriptions, kmsg.PushTelemetry} { // of which no judge has a use
 		versions.SetMaxKeyVersion(telemetry.Int16(), -1)
 	}
 	opts := []kfake.Opt{
-		kfake.NumBrokers(1), kfake.MaxVersions(versions), kfake.Ports(9092), kfake.ListenFn(w.network.Listen),
+		kfake.NumBrokers(1), kfake.MaxVersions(versions), kfake.Ports(9092), kfake.ListenFn(func(network, address string) (net.Listener, error) {
+			l, err := w.network.Listen(network, address)
+			return opening{l, open}, err
+		}),
 		kfake.SeedTopics(w.plan.partitions, "crm", "shop"), kfake.SeedTopics(1, "dlq"),
 	}
 	if w.plan.cuts {
@@ -45,6 +49,17 @@ func (w *world) startBroker() (err error) {
 	}
 	w.broker.ControlKey(int16(kmsg.Produce), w.produced)
 	return nil
+}
+
+// opening takes connections once it is open.
+type opening struct {
+	net.Listener
+	open <-chan struct{}
+}
+
+func (o opening) Accept() (net.Conn, error) {
+	<-o.open
+	return o.Listener.Accept()
 }
 
 func (w *world) logDir() string { return filepath.Join(w.dir, "broker") }
@@ -93,12 +108,14 @@ func (w *world) cutLogs() (string, func(), time.Duration) {
 		err = errors.Join(err, cutLog(filepath.Join(w.logDir(), "partitions", fmt.Sprintf("%s-%d", t.topic, id)), end.Offset))
 	}
 	time.Sleep(w.between(time.Second, time.Minute))
-	if err = errors.Join(err, w.startBroker()); err != nil {
+	open := make(chan struct{})
+	defer close(open)
+	if err = errors.Join(err, w.startBroker(open)); err != nil {
 		w.fail("cut logs: %v", err)
 		return "", nil, 0
 	}
 	w.cuts++
-	for id := range ends[t.topic] {
+	for id := range ends[t.topic] { // before anybody is told of the former epoch
 		for range w.cuts { // a log without records of its newest leader epoch has lost that, too
 			err = errors.Join(err, w.broker.MoveTopicPartition(t.topic, id, 0))
 		}

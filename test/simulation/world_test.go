@@ -117,7 +117,9 @@ func (w *world) open() error {
 		return time.Duration(latency.Int64N(int64(w.plan.latency+more)) + 1)
 	})
 	w.own, w.disks = w.network.host("world"), newDisks()
-	err := w.startBroker()
+	open := make(chan struct{})
+	close(open)
+	err := w.startBroker(open)
 	if err != nil {
 		return err
 	}

@@ -146,3 +146,17 @@ func isTimeout(err error) bool {
 	timeout, ok := errors.AsType[net.Error](err)
 	return ok && timeout.Timeout()
 }
+
+// Deleted says that retention has deleted records of a partition before they were read, and what the group's
+// owner can do. why says more of it.
+func Deleted(topic string, partition int32, what, why, group string) string {
+	return fmt.Sprintf("%s[%d]: %s: records were deleted by the topic's retention before they were read%s. The partition waits. To go on without them, stop feedsink and "+
+		"set the offset of group %s with kafka-consumer-groups --reset-offsets", topic, partition, what, why, group)
+}
+
+// Cut says that a partition's log was cut at an offset, and what its owner can do.
+func Cut(topic string, partition int32, what string, at int64) string {
+	return fmt.Sprintf("%s[%d]: %s: records were lost by the brokers, which may put others at their offsets. What was noted beyond offset %d is forgotten, so that no new record is skipped. "+
+		"The partition waits. Find out which records are lost, have them produced again, and restart feedsink: "+
+		"it reads on from offset %d at the latest, and repeats what it had confirmed of that", topic, partition, what, at, at)
+}
