@@ -282,6 +282,9 @@ func (p *plan) timesOfDay(rnd *rand.Rand) {
 	p.rollAt = []time.Time{p.begin.Add(p.life + time.Duration(5+rnd.IntN(60))*time.Minute)}
 	if p.slots >= 24 && rnd.IntN(2) == 0 {
 		p.rollAt = append(p.rollAt, p.begin.Add(time.Duration(5+rnd.IntN(20))*time.Minute))
+		if at := strings.Split(p.clocks(), ", "); at[0] == at[1] { // the same, on another day
+			p.rollAt = p.rollAt[:1]
+		}
 	}
 	if rnd.IntN(2) == 0 {
 		p.rollAge = 0
