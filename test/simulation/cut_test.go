@@ -73,13 +73,8 @@ func (w *world) cutLogs() (string, func(), time.Duration) {
 	t, ctx := w.anyTable(), context.Background()
 	w.feeding <- struct{}{}
 	defer func() { <-w.feeding }()
-	for tries := 0; ; tries++ {
-		if n, _ := w.lag(ctx, t); n == 0 {
-			break
-		} else if tries == 60 {
-			return "", nil, 0
-		}
-		time.Sleep(10 * time.Second)
+	if !w.allConfirmed(ctx, t) {
+		return "", nil, 0
 	}
 	letters, err := w.deadLetters(ctx)
 	ends, err2 := w.admin.ListEndOffsets(ctx, t.topic)
@@ -98,7 +93,7 @@ func (w *world) cutLogs() (string, func(), time.Duration) {
 		}
 	}
 	time.Sleep(w.between(time.Millisecond, time.Minute))
-	if w.rnd.IntN(2) == 0 { // nobody sees it
+	if w.rnd.IntN(2) == 0 { // no member runs when the log is cut
 		for _, m := range w.members {
 			m.kill(w.rnd.IntN(2) == 0)
 		}

@@ -394,18 +394,26 @@ func (w *world) expireGroups() (string, func(), time.Duration) {
 	return "the groups have expired", nil, 0
 }
 
+// allConfirmed waits until all records of the table are confirmed. It reports false if they are not
+// within ten minutes.
+func (w *world) allConfirmed(ctx context.Context, t *table) bool {
+	for range 60 {
+		if n, _ := w.lag(ctx, t); n == 0 {
+			return true
+		}
+		time.Sleep(10 * time.Second)
+	}
+	n, _ := w.lag(ctx, t)
+	return n == 0
+}
+
 // recreateTopic has a topic be deleted, all of which is confirmed, and created again.
 func (w *world) recreateTopic() (string, func(), time.Duration) {
 	t, ctx := pick(w.rnd, w.plan.tables...), context.Background()
 	w.feeding <- struct{}{}
 	defer func() { <-w.feeding }()
-	for tries := 0; ; tries++ {
-		if n, _ := w.lag(ctx, t); n == 0 {
-			break
-		} else if tries == 60 {
-			return "", nil, 0
-		}
-		time.Sleep(10 * time.Second)
+	if !w.allConfirmed(ctx, t) {
+		return "", nil, 0
 	}
 	letters, err := w.deadLetters(ctx)
 	if err == nil {
