@@ -54,8 +54,10 @@ func (w *world) live(ctx context.Context) {
 	}
 	w.goOn(ctx, w.plan.life)
 	w.bunch(ctx, lastBunch, w.plan.tables...)
+	w.heal()
 	if w.settle(ctx) {
 		w.calm(ctx)
+		w.settle(ctx) // with its routes another table may be read again, by file
 		w.judgeDay()
 	}
 	for _, m := range w.members {
@@ -232,14 +234,18 @@ func (w *world) strike(until time.Time) {
 // longWait is how many minutes of waiting are followed by hours of it, for slots or times of the day.
 const longWait = 90
 
-// settle lets everything be confirmed. It reports whether that came about.
-func (w *world) settle(ctx context.Context) bool {
+// heal ends what still goes wrong.
+func (w *world) heal() {
 	w.service.FailImports("customers", 0, "")
 	w.service.FailImports("orders", 0, "")
 	for _, m := range w.members {
-		m.start() //nolint:contextcheck // its end is kill or stop
+		m.start()
 	}
 	w.say("all is well; %d events", w.load.events)
+}
+
+// settle lets everything be confirmed. It reports whether that came about.
+func (w *world) settle(ctx context.Context) bool {
 	waiting, _ := w.lag(ctx, w.plan.tables...)
 	begun, bound := time.Now(), w.plan.bound(w.load.events, int(waiting), len(w.service.Executions()), time.Now())
 	for looks := 1; ; looks++ {
@@ -255,7 +261,7 @@ func (w *world) settle(ctx context.Context) bool {
 			return false
 		}
 		if looks%30 == 0 {
-			w.release()       //nolint:contextcheck // as above
+			w.release()       //nolint:contextcheck // its end is kill or stop
 			w.restartHalted() //nolint:contextcheck // as above
 		}
 		if looks == longWait && w.plan.quiet > 0 {
