@@ -339,6 +339,24 @@ func TestRowIsSentWithoutCallsThatAreRefused(t *testing.T) {
 	}
 }
 
+// A row that is in error takes no older call with it, nor does one that stands between calls.
+func TestCallStaysApartFromARowThatIsInError(t *testing.T) {
+	refused := func(at At) bool { return at.Offset == 2 }
+	k := Keys{Refused: refused}
+	for offset, says := range []string{"upsert a=0", "upsert a=1", "upsert a=bad", "upsert a=3 R", "upsert a=4", "upsert a=bad R"} {
+		if e, at := parse(t, says, true), (At{"p", int64(offset)}); e.row {
+			k.Row(&e.Write, at, Flying)
+		} else {
+			k.Other(&e.Write, at, Effect{Confirmed: true, Flying: true, Former: true})
+		}
+	}
+	n := k.Next(func(At) bool { return true })
+	got := slices.Collect(n[0].Rests(refused, refused, func(op schemas.Op) bool { return op == schemas.Upsert }))
+	if len(got) != 1 || got[0].Writes[0].Cells[0].Value.Text() != "4" {
+		t.Errorf("got %+v, want the newest call, which is not refused", got)
+	}
+}
+
 // Calls of which it is not known yet whether the service takes them stay apart, too: the order is settled
 // without those that it refuses later.
 func TestCallsThatAreNotAnsweredYetStayApart(t *testing.T) {

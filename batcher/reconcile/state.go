@@ -51,20 +51,24 @@ func (s *state) contend() {
 	s.version++
 }
 
-// add takes a write. A key that is written again and again keeps a few: of the other lane those
-// that the service may have refused, or may still refuse, and the newest, stay apart as long as there
-// are not many.
+// add takes a write. A key that is written again and again keeps a few: as long as there are not
+// many, rows, which may be in error, stay apart from writes of the other lane, and of these stay apart
+// those that the service may have refused, or may still refuse, and the newest. Of many the oldest are made one.
 func (s *state) add(e entry, refused func(At) bool) {
 	const many, most = 4, 12
 	s.writes, s.bytes = append(s.writes, e), s.bytes+e.bytes
 	if len(s.writes) < many {
 		return
 	}
+	oldest := 0 // of those that are kept apart
+	if n := len(s.writes); n >= most {
+		oldest = n - most/2
+	}
 	var kept []entry
 	together := func(from, to int) bool {
 		one, other := &s.writes[from], &s.writes[to]
 		apart := func(e *entry) bool { return !e.ours() && (e.unanswered || refused(e.at)) }
-		if len(s.writes) < most && (apart(one) || apart(other) || !other.ours() && to == len(s.writes)-1) {
+		if to >= oldest && (apart(one) || apart(other) || one.ours() != other.ours() || !other.ours() && to == len(s.writes)-1) {
 			return false
 		}
 		// A patch that may wait for a row stays apart from what brings that back, and from what follows.
