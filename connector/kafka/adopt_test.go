@@ -198,7 +198,14 @@ func TestLateWordOfAFormerOwnerChangesNothing(t *testing.T) {
 		t.Errorf("adopted: got %+v, want %+v", adopted.Import, im)
 	}
 	b.thaw()
+	// Whether or not the first has noticed by now, it gets nothing on record.
+	if err := first.RecordImport(t.Context(), im, home, late); err == nil {
+		t.Error("record by a member without the partition: got no error")
+	}
 	eventually(t, "the first member has noticed", func() (bool, any) { return first.wasReleased("a", 0), first.logs })
+	if late[0].Live() {
+		t.Error("claim after the assignment ended: got live")
+	}
 	for what, say := range map[string]func() error{
 		"confirm":    func() error { return first.ConfirmImport(t.Context(), "customers", late) },
 		"record":     func() error { return first.RecordImport(t.Context(), im, home, late) },

@@ -191,36 +191,6 @@ func TestImportThatCouldNotBeRecordedIsAnError(t *testing.T) {
 	}
 }
 
-func TestNoImportIsRecordedOnceTheAssignmentHasEnded(t *testing.T) {
-	t.Parallel()
-	b := newBroker(t, 1, "a")
-	m := b.join(autoLane(t))
-	b.awaitCommit("a", 0, 0)
-	claims := []*kafka.Claim{m.Partitions()[0].Claim(0)}
-	b.freeze(b.owner("a", 0))
-	second := b.join(autoLane(t))
-	b.awaitMembers(1)
-	eventually(t, "the second member has the partition", func() (bool, any) { return len(second.Partitions()) == 1 && second.Joined(), second.logs })
-	b.thaw()
-	// Whether or not the first has noticed by now, it gets nothing on record.
-	if err := m.RecordImport(t.Context(), ack.Import{Table: "customers", File: "late.csv.gz", Part: 1}, home, claims); err == nil {
-		t.Error("intent of a member without the partition: got no error")
-	}
-	eventually(t, "the first member has noticed", func() (bool, any) { return m.wasReleased("a", 0), m.logs })
-	if err := m.RecordImport(t.Context(), ack.Import{Table: "customers", File: "late.csv.gz", Part: 1}, home, claims); !errors.Is(err, kafka.ErrFenced) {
-		t.Errorf("intent after the assignment ended: got %v, want ErrFenced", err)
-	}
-	if err := m.ConfirmImport(t.Context(), "customers", claims); !errors.Is(err, kafka.ErrFenced) {
-		t.Errorf("confirmation after the assignment ended: got %v, want ErrFenced", err)
-	}
-	if claims[0].Live() {
-		t.Error("claim after the assignment ended: got live")
-	}
-	if _, l := b.ledger("a", 0); len(l.Imports) != 0 {
-		t.Errorf("imports on the ledger: got %+v, want none", l.Imports)
-	}
-}
-
 // TestImportDoesNotCoverARecordOfWhichItHasSomeRows: its file was closed between two of
 // them, so that the others are in the next file. A crash forgets that one.
 func TestImportDoesNotCoverARecordOfWhichItHasSomeRows(t *testing.T) {
