@@ -2,11 +2,9 @@ package kafka_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -170,24 +168,6 @@ func TestImportIsOnTheLedgerUntilItIsConfirmed(t *testing.T) {
 	}
 	if offset, l := b.ledger("a", 0); offset != 15 || len(l.Imports) != 0 {
 		t.Errorf("ledger after the confirmation: got %d %+v, want 15 and no import", offset, l.Imports)
-	}
-}
-
-func TestImportThatCouldNotBeRecordedIsAnError(t *testing.T) {
-	t.Parallel()
-	b := newBroker(t, 1, "a")
-	m := b.join(autoLane(t), func(c *kafka.Config) { c.CommitEvery = time.Hour })
-	var claims []*kafka.Claim
-	eventually(t, "the ledger is read", func() (bool, any) { return len(m.Partitions()) == 1 && m.Joined(), nil })
-	claims = append(claims, m.Partitions()[0].Claim(0))
-	b.awaitCommit("a", 0, 0) // the one that says which routes count
-	b.refuseCommits(kerr.UnknownServerError, 1)
-	im := ack.Import{Table: "customers", File: "customers-1.csv.gz", Part: 1}
-	if err := m.RecordImport(t.Context(), im, home, claims); !errors.Is(err, kerr.UnknownServerError) {
-		t.Errorf("intent that the broker refuses: got %v, want UNKNOWN_SERVER_ERROR", err)
-	}
-	if err := m.RecordImport(t.Context(), im, home, claims); err != nil {
-		t.Errorf("the same once more: got %v, want nil", err)
 	}
 }
 

@@ -59,19 +59,6 @@ func TestTopicMadeWhileRunningIsReadFromItsStartUnderLatest(t *testing.T) {
 	m.awaitOffsets("b", 0, upTo(0, 5)...)
 }
 
-func TestTopicMadeAgainWhileRunningIsReadFromItsStartUnderLatest(t *testing.T) {
-	t.Parallel()
-	b := newBroker(t, 2, "a", "b")
-	b.produce("a", 0, 10)
-	m := b.join(autoLane(t), fromEnd)
-	b.awaitCommit("a", 0, 10)
-	b.awaitCommit("b", 0, 0)
-	b.recreate("a", 2)
-	b.client.PurgeTopicsFromClient("a")
-	b.produce("a", 0, 7)
-	m.awaitOffsets("a", 0, upTo(0, 7)...)
-}
-
 // Another member of the first start may have committed already: that does not make
 // this one's partitions new ones. And what comes while the group forms is read.
 func TestLatestIsWhereTheLogsEndedBeforeTheGroupWasJoined(t *testing.T) {

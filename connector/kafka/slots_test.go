@@ -103,22 +103,27 @@ func TestImportOverMidnightTakesASlotOfBothDays(t *testing.T) {
 }
 
 // The broker answers REQUEST_TIMED_OUT after it has applied the commit.
-func TestIntentWhoseCommitIsRepeatedTakesOneSlot(t *testing.T) {
+func TestIntentWhoseCommitFailsIsAnErrorAndTakesOneSlotOnceRepeated(t *testing.T) {
 	t.Parallel()
-	b := newBroker(t, 1, "a")
-	m := b.join(autoLane(t), func(c *kafka.Config) { c.CommitEvery = time.Hour })
-	eventually(t, "the ledger is read", func() (bool, any) { return len(m.Partitions()) == 1 && m.Joined(), nil })
-	claims := []*kafka.Claim{m.assignment("a", 0).Claim(0)}
-	b.awaitCommit("a", 0, 0) // the one that says which routes count
-	b.refuseCommits(kerr.RequestTimedOut, 1)
-	if err := m.RecordImport(t.Context(), intent(1), home, claims); !errors.Is(err, kerr.RequestTimedOut) {
-		t.Fatalf("intent whose answer is lost: got %v, want REQUEST_TIMED_OUT", err)
+	for refusal, slots := range map[*kerr.Error]int{kerr.UnknownServerError: 0, kerr.RequestTimedOut: 1} {
+		t.Run(refusal.Message, func(t *testing.T) {
+			t.Parallel()
+			b := newBroker(t, 1, "a")
+			m := b.join(autoLane(t), func(c *kafka.Config) { c.CommitEvery = time.Hour })
+			eventually(t, "the ledger is read", func() (bool, any) { return len(m.Partitions()) == 1 && m.Joined(), nil })
+			claims := []*kafka.Claim{m.assignment("a", 0).Claim(0)}
+			b.awaitCommit("a", 0, 0) // the one that says which routes count
+			b.refuseCommits(refusal, 1)
+			if err := m.RecordImport(t.Context(), intent(1), home, claims); !errors.Is(err, refusal) {
+				t.Errorf("intent: got %v, want %v", err, refusal)
+			}
+			b.wantSlots("after the error", slots)
+			if err := m.RecordImport(t.Context(), intent(1), home, claims); err != nil {
+				t.Errorf("the same intent again: got %v, want nil", err)
+			}
+			b.wantSlots("after the same intent again", 1)
+		})
 	}
-	b.wantSlots("after the lost answer", 1)
-	if err := m.RecordImport(t.Context(), intent(1), home, claims); err != nil {
-		t.Fatalf("the same intent again: %v", err)
-	}
-	b.wantSlots("after the same intent again", 1)
 }
 
 func TestSlotsSurviveARestart(t *testing.T) {

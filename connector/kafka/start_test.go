@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/kafka"
 )
 
 // commit writes an offset and metadata for the group, which must be empty.
@@ -242,24 +243,29 @@ func TestRetentionOvertakingARunningReaderHaltsThePartition(t *testing.T) {
 	b.awaitCommit("a", 1, 6)
 }
 
-func TestTopicRecreatedWhileItIsReadIsTakenUpAgain(t *testing.T) {
+func TestTopicRecreatedWhileItIsReadIsReadFromItsStart(t *testing.T) {
 	t.Parallel()
-	b := newBroker(t, 2, "a", "b")
-	b.produce("a", 0, 10)
-	m := b.join(autoLane(t))
-	b.awaitCommit("a", 0, 10)
-	b.awaitCommit("b", 0, 0)
-	m.set(func(l *lane) { l.taken = map[string][]int64{} })
-	b.recreate("a", 2)
-	b.client.PurgeTopicsFromClient("a")
-	b.produce("a", 0, 7)
-	m.awaitOffsets("a", 0, upTo(0, 7)...)
-	b.awaitCommit("a", 0, 7)
-	if _, l := b.ledger("a", 0); l.Topic != ack.TopicID(b.TopicInfo("a").TopicID) {
-		t.Errorf("topic id in the ledger: got %x, want that of the new topic", l.Topic)
+	for name, change := range map[string]func(*kafka.Config){"earliest": func(*kafka.Config) {}, "latest": fromEnd} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBroker(t, 2, "a", "b")
+			b.produce("a", 0, 10)
+			m := b.join(autoLane(t), change)
+			b.awaitCommit("a", 0, 10)
+			b.awaitCommit("b", 0, 0)
+			m.set(func(l *lane) { l.taken = map[string][]int64{} })
+			b.recreate("a", 2)
+			b.client.PurgeTopicsFromClient("a")
+			b.produce("a", 0, 7)
+			m.awaitOffsets("a", 0, upTo(0, 7)...)
+			b.awaitCommit("a", 0, 7)
+			if _, l := b.ledger("a", 0); l.Topic != ack.TopicID(b.TopicInfo("a").TopicID) {
+				t.Errorf("topic id in the ledger: got %x, want that of the new topic", l.Topic)
+			}
+			b.produce("b", 0, 3)
+			m.awaitOffsets("b", 0, 0, 1, 2)
+		})
 	}
-	b.produce("b", 0, 3)
-	m.awaitOffsets("b", 0, 0, 1, 2)
 }
 
 // A fetch may say nothing of a topic whose id is gone, where the broker's session does not

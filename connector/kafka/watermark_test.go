@@ -11,20 +11,6 @@ import (
 	"github.com/feedsink/feedsink/connector/kafka"
 )
 
-func TestRecordsArriveInOrder(t *testing.T) {
-	t.Parallel()
-	b := newBroker(t, 2, "a")
-	b.produce("a", 0, 3000)
-	b.produce("a", 1, 500)
-	m := b.join(autoLane(t))
-	m.awaitOffsets("a", 0, upTo(0, 3000)...)
-	m.awaitOffsets("a", 1, upTo(0, 500)...)
-	b.produce("a", 1, 10)
-	m.awaitOffsets("a", 1, upTo(0, 510)...)
-	b.awaitCommit("a", 0, 3000)
-	b.awaitCommit("a", 1, 510)
-}
-
 func TestOnlyTheWatermarkIsCommitted(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, 1, "a")
@@ -103,14 +89,6 @@ func TestEveryCommitCarriesALedger(t *testing.T) {
 			t.Errorf("topic id in the ledger of a[%d]: got %x, want %x", id, l.Topic, topic)
 		}
 	}
-}
-
-func TestEmptyPartitionsAreCommittedAtTheirStart(t *testing.T) {
-	t.Parallel()
-	b := newBroker(t, 2, "a")
-	b.join(autoLane(t))
-	b.awaitCommit("a", 0, 0)
-	b.awaitCommit("a", 1, 0)
 }
 
 func TestStartAtLatestSkipsTheLogOnlyOnce(t *testing.T) {
