@@ -185,10 +185,8 @@ func (i *imports) sent(want ...string) {
 }
 
 func TestBackfillByFileSendsOneFileForEachOp(t *testing.T) {
-	w := newWorld(t)
-	w.produce(visit("A", "upsert", "old"), visit("A", "upsert", "new"), visit("B", "upsert", "old"), visit("B", "patch", "new"),
+	w := withRecords(t, visit("A", "upsert", "old"), visit("A", "upsert", "new"), visit("B", "upsert", "old"), visit("B", "patch", "new"),
 		visit("C", "upsert", "old"), visit("C", "delete", "old"), visit("D", "patch", "new"), &kgo.Record{Topic: batch, Key: []byte("E")})
-	w.caughtUp()
 	i := w.imports()
 	look, err := i.byFile(t.Context(), t.Context(), func(b *replay.Backfill) { b.Replay.DryRun = true })
 	if err != nil || look.Files == nil || look.Files.Rows != 5 || look.Files.Imports != 3 || look.Files.Left != 10 || len(i.files) > 0 {
@@ -204,9 +202,7 @@ func TestBackfillByFileSendsOneFileForEachOp(t *testing.T) {
 // What the sink sends until it is paused is in the files; a key that it may still create
 // is its own.
 func TestBackfillByFileHoldsWhatCameBeforeThePause(t *testing.T) {
-	w := newWorld(t)
-	w.produce(visit("A", "upsert", "1"), visit("B", "upsert", "1"), visit("C", "delete", "1"))
-	w.caughtUp()
+	w := withRecords(t, visit("A", "upsert", "1"), visit("B", "upsert", "1"), visit("C", "delete", "1"))
 	i := w.imports()
 	i.pausing = func() {
 		w.live("A", "2")
@@ -233,9 +229,7 @@ func TestBackfillByFileAfterACrashSendsTheNewestStates(t *testing.T) {
 		{"the pause is not held", func(i *imports, _ context.CancelFunc) { i.notHeld = errors.New("ended") }, 3, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t)
-			w.produce(visit("A", "upsert", "1"), visit("B", "upsert", "1"))
-			w.caughtUp()
+			w := withRecords(t, visit("A", "upsert", "1"), visit("B", "upsert", "1"))
 			i := w.imports()
 			ctx, crash := context.WithCancel(t.Context())
 			defer crash()
@@ -261,9 +255,7 @@ func TestBackfillByFileAfterACrashSendsTheNewestStates(t *testing.T) {
 // A run that was interrupted ends its import, and the next one goes on with the files that
 // are left.
 func TestInterruptedBackfillByFileGoesOnWithTheFilesThatAreLeft(t *testing.T) {
-	w := newWorld(t)
-	w.produce(visit("A", "upsert", "1"), visit("B", "delete", "1"))
-	w.caughtUp()
+	w := withRecords(t, visit("A", "upsert", "1"), visit("B", "delete", "1"))
 	i := w.imports()
 	ctx, interrupt := context.WithCancel(t.Context())
 	i.loading = interrupt
@@ -279,9 +271,7 @@ func TestInterruptedBackfillByFileGoesOnWithTheFilesThatAreLeft(t *testing.T) {
 
 // A key that was deleted and written again is not deleted for it.
 func TestBackfillByFileDeletesNoRowThatIsThere(t *testing.T) {
-	w := newWorld(t)
-	w.produce(visit("A", "upsert", "1"), visit("A", "delete", "1"), visit("A", "upsert", "2"), visit("B", "delete", "1"))
-	w.caughtUp()
+	w := withRecords(t, visit("A", "upsert", "1"), visit("A", "delete", "1"), visit("A", "upsert", "2"), visit("B", "delete", "1"))
 	i := w.imports()
 	i.loaded(nil)
 	i.sent("delete B", "upsert A=2")
@@ -306,9 +296,7 @@ func TestBackfillByFileBringsBackWhatItDeletes(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t)
-			w.produce(visit("A", "upsert", "1"), visit("A", "delete", "1"), visit("A", "merge", "2"))
-			w.caughtUp()
+			w := withRecords(t, visit("A", "upsert", "1"), visit("A", "delete", "1"), visit("A", "merge", "2"))
 			i := w.imports()
 			i.slots = c.slots
 			ctx, interrupt := context.WithCancel(t.Context())
@@ -323,9 +311,7 @@ func TestBackfillByFileBringsBackWhatItDeletes(t *testing.T) {
 }
 
 func TestBackfillByFileKeepsToTheSlots(t *testing.T) {
-	w := newWorld(t)
-	w.produce(visit("A", "upsert", "1"), visit("B", "delete", "1"))
-	w.caughtUp()
+	w := withRecords(t, visit("A", "upsert", "1"), visit("B", "delete", "1"))
 	i := w.imports()
 	i.slots = 1
 	w.waiting = func() {
@@ -350,9 +336,7 @@ func TestBackfillByFileKeepsToTheSlots(t *testing.T) {
 }
 
 func TestBackfillByFileCountsWhatTheServiceRefuses(t *testing.T) {
-	w := newWorld(t)
-	w.produce(visit("A", "upsert", "1"), visit("B", "upsert", "1"))
-	w.caughtUp()
+	w := withRecords(t, visit("A", "upsert", "1"), visit("B", "upsert", "1"))
 	i := w.imports()
 	i.end = replay.ImportEnd{Failed: true}
 	if report, err := i.byFile(t.Context(), t.Context(), nil); err == nil || !strings.Contains(err.Error(), "execution 1: the import of 2 rows to upsert has FAILED") || report.Ended || i.paused || i.left > 0 {
@@ -377,9 +361,7 @@ func TestBackfillByFileCountsWhatTheServiceRefuses(t *testing.T) {
 }
 
 func TestBackfillByFileSaysWhereTheServiceDoesNotCount(t *testing.T) {
-	w := newWorld(t)
-	w.produce(visit("A", "upsert", "1"), visit("B", "upsert", "1"))
-	w.caughtUp()
+	w := withRecords(t, visit("A", "upsert", "1"), visit("B", "upsert", "1"))
 	i := w.imports()
 	i.end = replay.ImportEnd{InError: -1}
 	report := i.loaded(nil)

@@ -65,9 +65,7 @@ func TestBackfillSendsTheNewestStateOfEachKey(t *testing.T) {
 		{"what is broken", []*kgo.Record{order("C", "upsert", `{"a":1}`), order("C", "upsort", `{"a":2}`), {Topic: custom, Key: []byte("C"), Value: []byte("{")}}, []string{"upsert C a=1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t)
-			w.produce(c.records...)
-			w.caughtUp()
+			w := withRecords(t, c.records...)
 			report := w.filled(c.records[0].Topic, nil)
 			if !slices.Equal(w.calls, c.calls) || report.Sent != 1 || report.Keys != 1 || report.About || !report.Ended {
 				t.Errorf("got calls %q and %+v, want %q", w.calls, report, c.calls)
@@ -128,9 +126,7 @@ func TestBackfillOfPartsOfTheKeysSendsEachOnce(t *testing.T) {
 
 // What comes after the span is live traffic's; the state that goes out is never older.
 func TestBackfillNeverSendsWhatNewerRecordsReplaced(t *testing.T) {
-	w := newWorld(t)
-	w.produce(order("replaced", "upsert", `{"a":1}`), order("changed", "upsert", `{"a":1,"b":1}`), order("deleted", "upsert", `{"a":1}`), order("alone", "upsert", `{"a":1}`))
-	w.caughtUp()
+	w := withRecords(t, order("replaced", "upsert", `{"a":1}`), order("changed", "upsert", `{"a":1,"b":1}`), order("deleted", "upsert", `{"a":1}`), order("alone", "upsert", `{"a":1}`))
 	w.produce(order("replaced", "upsert", `{"a":2}`), order("changed", "patch", `{"a":2}`), order("deleted", "delete", `{}`), order("other", "upsert", `{"a":2}`))
 	report := w.filled(custom, nil)
 	slices.Sort(w.calls)
@@ -151,9 +147,7 @@ func TestBackfillBehindANewerRecordSendsItAgain(t *testing.T) {
 		{"delete", order("C", "delete", `{}`), "no row"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t)
-			w.produce(order("C", "upsert", `{"a":1}`))
-			w.caughtUp()
+			w := withRecords(t, order("C", "upsert", `{"a":1}`))
 			w.before = func(*schemas.Write) error {
 				w.before = nil
 				w.produce(c.newer) // which the sink applies before the backfill's call
@@ -169,9 +163,7 @@ func TestBackfillBehindANewerRecordSendsItAgain(t *testing.T) {
 
 // A profile that was deleted while its older state was on its way is deleted again.
 func TestBackfillBringsNoDeletedProfileBack(t *testing.T) {
-	w := newWorld(t)
-	w.produce(customer("C", "upsert", "", `{"name":"old"}`))
-	w.caughtUp()
+	w := withRecords(t, customer("C", "upsert", "", `{"name":"old"}`))
 	w.before = func(*schemas.Write) error {
 		w.before = nil
 		w.produce(&kgo.Record{Topic: profile, Key: []byte("C")})
@@ -187,9 +179,7 @@ func TestBackfillBringsNoDeletedProfileBack(t *testing.T) {
 func TestBackfillAfterACrashSendsTheNewestStateLast(t *testing.T) {
 	for _, again := range []string{"the same", "restart"} {
 		t.Run(again, func(t *testing.T) {
-			w := newWorld(t)
-			w.produce(order("C", "upsert", `{"a":1}`))
-			w.caughtUp()
+			w := withRecords(t, order("C", "upsert", `{"a":1}`))
 			w.held = true
 			ctx, crash := context.WithCancel(t.Context())
 			go func() {
@@ -266,9 +256,7 @@ func TestBackfillGoesOnWhereItWas(t *testing.T) {
 
 // An attempt without an answer may be applied after what the sink sends meanwhile.
 func TestBackfillSendsOnceMoreWhatAnEarlierAttemptMayOverwrite(t *testing.T) {
-	w := newWorld(t)
-	w.produce(order("C", "upsert", `{"a":1}`), order("D", "upsert", `{"a":1}`))
-	w.caughtUp()
+	w := withRecords(t, order("C", "upsert", `{"a":1}`), order("D", "upsert", `{"a":1}`))
 	var lost *schemas.Write
 	w.before = func(wr *schemas.Write) error {
 		if wr.Key != "C" || lost != nil {
@@ -362,9 +350,7 @@ func TestBackfillThatOnlyLooksSendsAndNotesNothing(t *testing.T) {
 }
 
 func TestBackfillCountsWhatItCannotSend(t *testing.T) {
-	w := newWorld(t)
-	w.produce(customer("C", "patch", "", `{"name":"new"}`), customer("D", "upsert", "", `{"name":"new"}`), customer("E", "upsert", "", `{"name":"new"}`))
-	w.caughtUp()
+	w := withRecords(t, customer("C", "patch", "", `{"name":"new"}`), customer("D", "upsert", "", `{"name":"new"}`), customer("E", "upsert", "", `{"name":"new"}`))
 	w.before = func(wr *schemas.Write) error {
 		if wr.Key == "E" {
 			return no{400, false}

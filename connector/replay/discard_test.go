@@ -46,9 +46,7 @@ func TestDiscardedLettersAreLeftAndKeepTheirReason(t *testing.T) {
 
 // A crash after the reasons were kept leaves the letters discarded.
 func TestReasonAloneEndsALetter(t *testing.T) {
-	w := newWorld(t)
-	w.deadLetter(w.produce(order("C", "upsert", `{"a":1}`))[0], refused)
-	w.caughtUp()
+	w := withLetter(t, order("C", "upsert", `{"a":1}`))
 	w.discard(replay.Discard{Reason: "old"})
 	lost := map[cluster.TopicPartition]cluster.Commit{{Topic: topic}: {Metadata: "lost"}}
 	if err := w.reader.Commit(t.Context(), replay.MarksPrefix("sink")+".0", lost); err != nil {
@@ -63,9 +61,7 @@ func TestReasonAloneEndsALetter(t *testing.T) {
 }
 
 func TestDiscardLeavesWhatAnInterruptedReplayMayHaveSent(t *testing.T) {
-	w := newWorld(t)
-	w.deadLetter(w.produce(order("C", "upsert", `{"a":1}`))[0], refused)
-	w.caughtUp()
+	w := withLetter(t, order("C", "upsert", `{"a":1}`))
 	w.killed()
 	if got := w.discard(replay.Discard{Reason: "old"}); got.Tried != 1 || got.Discarded != 0 {
 		t.Errorf("got %+v, want the letter left", got)
@@ -174,9 +170,7 @@ func TestLettersOfARowAreSentOnceMoreInTheirOrder(t *testing.T) {
 // The sink posts a dead letter for a newer record while the older one's calls are on their way.
 func TestRecordThatTheSinkIsRefusedMeanwhileIsOneDeadLetter(t *testing.T) {
 	for _, call := range []int{1, 2} { // during which the sink is refused
-		w := newWorld(t)
-		w.deadLetter(w.produce(order("C", "upsert", `{"a":1}`))[0], refused)
-		w.caughtUp()
+		w := withLetter(t, order("C", "upsert", `{"a":1}`))
 		newer, times := order("C", "upsert", `{"a":2}`), 0
 		w.before = func(*schemas.Write) error {
 			times++
@@ -201,9 +195,7 @@ func TestRecordThatTheSinkIsRefusedMeanwhileIsOneDeadLetter(t *testing.T) {
 // A newer record is refused as the older one's newest state, and the sink has still to bring it to its end.
 func TestRefusedRecordThatTheSinkHasNotConfirmedIsOneDeadLetter(t *testing.T) {
 	for _, refuses := range []bool{true, false} { // the sink's call, too
-		w := newWorld(t)
-		w.deadLetter(w.produce(order("C", "upsert", `{"a":1}`))[0], refused)
-		w.caughtUp()
+		w := withLetter(t, order("C", "upsert", `{"a":1}`))
 		newer, times := order("C", "upsert", `{"a":2}`), 0
 		w.before = func(*schemas.Write) error {
 			if times++; times == 1 {

@@ -18,14 +18,12 @@ func filed(key, attributes string) *kgo.Record {
 }
 
 func TestBackfillByCallsLeavesProfilesThatGoByFile(t *testing.T) {
-	w := newWorld(t)
-	w.produce(customer("called", "upsert", "", `{"name":"a"}`), filed("filed", `{"name":"b"}`),
+	w := withRecords(t, customer("called", "upsert", "", `{"name":"a"}`), filed("filed", `{"name":"b"}`),
 		customer("both", "upsert", "", `{"name":"old","city":"c"}`), filed("both", `{"name":"d"}`),
 		customer("covered", "upsert", "", `{"name":"old"}`), filed("covered", `{"name":"e"}`),
 		filed("called since", `{"name":"old"}`), customer("called since", "upsert", "", `{"city":"f"}`),
 		filed("made anew", `{"name":"old"}`), &kgo.Record{Topic: profile, Key: []byte("made anew")}, filed("made anew", `{"city":"g"}`),
 		customer("patched", "patch", "7", `{"city":"h"}`), filed("patched", `{"name":"h"}`))
-	w.caughtUp()
 	look := w.filled(profile, func(b *replay.Backfill) { b.Replay.DryRun = true })
 	report := w.filled(profile, nil)
 	slices.Sort(w.calls)

@@ -87,6 +87,23 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// withRecords is a world in which these have been written, and read by both lanes.
+func withRecords(t *testing.T, rs ...*kgo.Record) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.produce(rs...)
+	w.caughtUp()
+	return w
+}
+
+// withLetter is the same, and the first of them was refused.
+func withLetter(t *testing.T, rs ...*kgo.Record) *world {
+	t.Helper()
+	w := withRecords(t, rs...)
+	w.deadLetter(rs[0], refused)
+	return w
+}
+
 func mappings(t *testing.T) *router.Router {
 	t.Helper()
 	both := []router.Route{{When: `segments.tier == "gold"`, Lane: "immediate"}, {Lane: "batch"}}

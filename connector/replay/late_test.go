@@ -105,9 +105,7 @@ func TestTombstoneThatNoCallCanWriteIsNoDeadLetter(t *testing.T) {
 // The first attempt comes to no answer, the second one is answered, a newer record
 // is applied by the sink, and then the first attempt lands.
 func TestAttemptThatLandsAfterTheAnsweredOneLeavesNoOlderValue(t *testing.T) {
-	w := newWorld(t)
-	w.deadLetter(w.produce(customer("C", "upsert", "", `{"name":"old"}`))[0], refused)
-	w.caughtUp()
+	w := withLetter(t, customer("C", "upsert", "", `{"name":"old"}`))
 	tries := 0
 	w.before = func(write *schemas.Write) error {
 		if tries++; tries > 1 {
@@ -130,9 +128,7 @@ func TestAttemptThatLandsAfterTheAnsweredOneLeavesNoOlderValue(t *testing.T) {
 }
 
 func TestInterruptedLettersThatTheFilterLeavesOutAreTold(t *testing.T) {
-	w := newWorld(t)
-	w.deadLetter(w.produce(order("C", "upsert", `{"a":1}`))[0], refused)
-	w.caughtUp()
+	w := withLetter(t, order("C", "upsert", `{"a":1}`))
 	w.killed()
 	if got := w.run(func(r *replay.Replay) { r.Filter = replay.Filter{Keys: []string{"D"}} }); got.Interrupted != 1 || got.Selected != 0 {
 		t.Errorf("report: got %+v, want the letter told as interrupted", got)

@@ -68,9 +68,7 @@ func TestLookTellsWhatIsCertain(t *testing.T) {
 }
 
 func TestLookLeavesOutWhatNewerRecordsChange(t *testing.T) {
-	w := newWorld(t)
-	w.produce(order("unconfirmed", "upsert", `{"a":1}`), order("meanwhile", "upsert", `{"a":1}`), order("alone", "upsert", `{"a":1}`))
-	w.caughtUp()
+	w := withRecords(t, order("unconfirmed", "upsert", `{"a":1}`), order("meanwhile", "upsert", `{"a":1}`), order("alone", "upsert", `{"a":1}`))
 	w.produce(order("unconfirmed", "patch", `{"a":2}`))
 	got, report, err := w.looked(replay.Looking{}, nil, func(states []replay.State) {
 		if len(states) != 2 {
@@ -161,9 +159,7 @@ func TestLookAtASampleTakesKeysByChance(t *testing.T) {
 // A repair sends the keys that it is told of. One that did not end is no obstacle to the next,
 // which waits until none of its calls can be applied any more; another backfill is.
 func TestRepairIsOfTheKeysThatDiffer(t *testing.T) {
-	w := newWorld(t)
-	w.produce(order("C", "upsert", `{"a":1}`), order("D", "upsert", `{"a":1}`))
-	w.caughtUp()
+	w := withRecords(t, order("C", "upsert", `{"a":1}`), order("D", "upsert", `{"a":1}`))
 	repair := func(b *replay.Backfill) {
 		b.Asked, b.Since, b.Only = "repair", time.Unix(0, 0), map[string]bool{"C": true}
 	}

@@ -17,22 +17,6 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-func TestReplayAppliesWhatNothingFollowed(t *testing.T) {
-	w := newWorld(t)
-	r := w.produce(order("o1", "upsert", `{"seq":1}`), order("o2", "upsert", `{"seq":2}`))
-	w.deadLetter(r[0], refused)
-	w.caughtUp()
-	if got := w.run(nil); got.Applied != 1 || got.Selected != 1 || !got.Ended() {
-		t.Errorf("report: got %+v, want the one applied", got)
-	}
-	if got := w.value("o1", "seq"); got != "1" {
-		t.Errorf("o1: got %s, want 1", got)
-	}
-	if got := w.run(nil); got.Selected != 0 || got.Done != 1 || len(w.calls) != 1 {
-		t.Errorf("a second run: got %+v and calls %v, want nothing to do", got, w.calls)
-	}
-}
-
 func TestOlderValueNeverReplacesANewerOne(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -67,15 +51,16 @@ func TestOlderValueNeverReplacesANewerOne(t *testing.T) {
 		{"what follows is broken", []*kgo.Record{order("C", "upsert", `{"a":1}`), order("C", "upsort", `{"a":2}`), {Topic: custom, Key: []byte("C"), Value: []byte("{")}}, []string{"upsert C a=1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t)
-			w.deadLetter(w.produce(c.records...)[0], refused)
-			w.caughtUp()
+			w := withLetter(t, c.records...)
 			report := w.run(nil)
 			if !slices.Equal(w.calls, c.calls) {
 				t.Errorf("calls: got %q, want %q", w.calls, c.calls)
 			}
-			if want := len(c.calls); report.Applied != want || report.Superseded != 1-want {
+			if want := len(c.calls); report.Applied != want || report.Superseded != 1-want || report.Selected != 1 || !report.Ended() {
 				t.Errorf("report: got %+v, want %d applied, else superseded", report, want)
+			}
+			if report = w.run(nil); report.Selected != 0 || report.Done != 1 || !slices.Equal(w.calls, c.calls) {
+				t.Errorf("a second run: got %+v and calls %v, want nothing to do", report, w.calls)
 			}
 		})
 	}
@@ -95,9 +80,7 @@ func TestRecordThatComesDuringTheCallWins(t *testing.T) {
 		{"delete without the service's id", customer("C", "delete", "", `{}`), schemas.Write{Op: schemas.Delete}, "no row"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t)
-			w.deadLetter(w.produce(customer("C", "upsert", "", `{"name":"old"}`))[0], refused)
-			w.caughtUp()
+			w := withLetter(t, customer("C", "upsert", "", `{"name":"old"}`))
 			times := 0
 			w.before = func(*schemas.Write) error {
 				if times++; times == 1 {
@@ -119,9 +102,7 @@ func TestRecordThatComesDuringTheCallWins(t *testing.T) {
 }
 
 func TestKilledRunLeavesNoOlderValue(t *testing.T) {
-	w := newWorld(t)
-	w.deadLetter(w.produce(order("C", "upsert", `{"seq":1}`))[0], refused)
-	w.caughtUp()
+	w := withLetter(t, order("C", "upsert", `{"seq":1}`))
 	// The call arrives, and the process ends before it knows.
 	w.lost = true
 	if _, err := w.replay(func(r *replay.Replay) { r.GiveUp = 300 * time.Millisecond }); err == nil {
@@ -292,9 +273,7 @@ func TestWhatCannotBeReplayedIsLeftAndSaysWhy(t *testing.T) {
 }
 
 func TestLetterWaitsForWhatIsBeforeItsRecord(t *testing.T) {
-	w := newWorld(t)
-	w.produce(order("C", "upsert", `{"seq":1}`))
-	w.caughtUp()
+	w := withRecords(t, order("C", "upsert", `{"seq":1}`))
 	r := w.produce(order("C", "upsert", `{"seq":2}`))
 	w.deadLetter(r[0], refused)
 	if got := w.run(nil); got.Left[replay.Unconfirmed] != 1 || len(w.calls) != 0 {
@@ -303,20 +282,6 @@ func TestLetterWaitsForWhatIsBeforeItsRecord(t *testing.T) {
 	w.caughtUp()
 	if got := w.run(nil); got.Applied != 1 {
 		t.Errorf("once it is confirmed: got %+v, want it applied", got)
-	}
-}
-
-func TestLetterStaysWhileNobodyAnswers(t *testing.T) {
-	w := newWorld(t)
-	w.deadLetter(w.produce(order("C", "upsert", `{"seq":1}`))[0], refused)
-	w.caughtUp()
-	w.before = func(*schemas.Write) error { return no{status: 503, transient: true} }
-	if got := w.run(nil); got.Left[replay.Unanswered] != 1 || len(w.letters()) != 1 {
-		t.Errorf("got %+v, want it left", got)
-	}
-	w.before = nil
-	if got := w.run(nil); got.Applied != 1 {
-		t.Errorf("once it answers: got %+v, want it applied", got)
 	}
 }
 

@@ -132,8 +132,8 @@ func TestReplayGoesOnBesideALetterThatComesToNoAnswer(t *testing.T) {
 	if err != nil || report.Applied != 9 || report.Left[replay.Unanswered] != 1 {
 		t.Fatalf("got %v, %+v; want 9 applied and one left", err, report)
 	}
-	if state := w.states(); state[deadletter.StateDone] != 9 || state[deadletter.StateTried] != 1 {
-		t.Errorf("got %v, want 9 done and one tried", state)
+	if state := w.states(); state[deadletter.StateDone] != 9 || state[deadletter.StateTried] != 1 || len(w.letters()) != 10 {
+		t.Errorf("got %v, want 9 done, one tried and no letter more", state)
 	}
 	w.before = nil
 	if report = w.run(nil); report.Applied != 1 || len(w.sent()) != 10 {

@@ -28,9 +28,7 @@ func (w *world) lastLetter() *deadletter.Received {
 // TestCreateThatMetAnotherRowIsNotSentAsAnUpsert: an attempt at it came to no answer,
 // the next one met the row.
 func TestCreateThatMetAnotherRowIsNotSentAsAnUpsert(t *testing.T) {
-	w := newWorld(t)
-	w.deadLetter(w.produce(order("C", "create", `{"name":"mine"}`))[0], refused)
-	w.caughtUp()
+	w := withLetter(t, order("C", "create", `{"name":"mine"}`))
 	w.rows["C"] = map[string]any{"name": "theirs"}
 	tries := 0
 	w.before = func(write *schemas.Write) error {
@@ -53,9 +51,7 @@ func TestCreateThatMetAnotherRowIsNotSentAsAnUpsert(t *testing.T) {
 
 // TestCreateThatGotNoAnswerIsNotSentAsAnUpsert while its row changes.
 func TestCreateThatGotNoAnswerIsNotSentAsAnUpsert(t *testing.T) {
-	w := newWorld(t)
-	w.deadLetter(w.produce(order("C", "create", `{"name":"mine"}`))[0], refused)
-	w.caughtUp()
+	w := withLetter(t, order("C", "create", `{"name":"mine"}`))
 	w.rows["C"] = map[string]any{"name": "theirs"}
 	produced := false
 	w.before = func(write *schemas.Write) error {
@@ -76,49 +72,32 @@ func TestCreateThatGotNoAnswerIsNotSentAsAnUpsert(t *testing.T) {
 	}
 }
 
-// TestRefusedCreateTellsThatItMayBeInTheTable: an earlier run was killed amid its call,
-// or the sink could not tell.
-func TestRefusedCreateTellsThatItMayBeInTheTable(t *testing.T) {
-	for _, killed := range []bool{false, true} {
+// TestRefusedCreateTellsWhetherItMayBeInTheTable: an earlier run was killed amid its call,
+// or the sink could not tell. One that was never carried out says nothing of the table.
+func TestRefusedCreateTellsWhetherItMayBeInTheTable(t *testing.T) {
+	for _, c := range []struct{ killed, unsure bool }{{false, true}, {true, false}, {false, false}} {
 		w := newWorld(t)
 		why := refused
-		why.MayBeInTable = !killed
+		why.MayBeInTable = c.unsure
 		w.deadLetter(w.produce(order("C", "create", `{"name":"mine"}`))[0], why)
 		w.caughtUp()
-		if killed {
+		if c.killed {
 			w.killed()
 		}
 		w.rows["C"] = map[string]any{"name": "theirs"}
 		w.before = w.conflicts
 		if got := w.run(nil); total(got.Refused) != 1 {
-			t.Errorf("killed %v: report: got %+v, want the letter refused", killed, got)
+			t.Errorf("%+v: report: got %+v, want the letter refused", c, got)
 		}
-		if l := w.lastLetter(); len(w.letters()) != 2 || !l.MayBeInTable {
-			t.Errorf("killed %v: got %+v, want that it may be in the table", killed, l.Reason)
+		if l := w.lastLetter(); len(w.letters()) != 2 || l.MayBeInTable != (c.killed || c.unsure) {
+			t.Errorf("%+v: got %+v, want whether it may be in the table", c, l.Reason)
 		}
-	}
-}
-
-// TestRefusedCreateThatWasNeverCarriedOutSaysNothing of the table.
-func TestRefusedCreateThatWasNeverCarriedOutSaysNothing(t *testing.T) {
-	w := newWorld(t)
-	w.deadLetter(w.produce(order("C", "create", `{"name":"mine"}`))[0], refused)
-	w.caughtUp()
-	w.rows["C"] = map[string]any{"name": "theirs"}
-	w.before = w.conflicts
-	if got := w.run(nil); total(got.Refused) != 1 {
-		t.Errorf("report: got %+v, want the letter refused", got)
-	}
-	if l := w.lastLetter(); l.MayBeInTable {
-		t.Errorf("got %+v, want no word of the table", l.Reason)
 	}
 }
 
 // TestUpsertThatIsRefusedWhenItIsSentOnceMoreIsADeadLetter: nothing followed it.
 func TestUpsertThatIsRefusedWhenItIsSentOnceMoreIsADeadLetter(t *testing.T) {
-	w := newWorld(t)
-	w.deadLetter(w.produce(order("C", "upsert", `{"name":"mine"}`))[0], refused)
-	w.caughtUp()
+	w := withLetter(t, order("C", "upsert", `{"name":"mine"}`))
 	tries := 0
 	w.before = func(*schemas.Write) error {
 		switch tries++; tries {
@@ -138,9 +117,7 @@ func TestUpsertThatIsRefusedWhenItIsSentOnceMoreIsADeadLetter(t *testing.T) {
 // upsert, name the profile before.
 func TestProfileThatALateCallMadeAnewIsDeleted(t *testing.T) {
 	for _, gone := range []*kgo.Record{{Topic: profile, Key: []byte("C")}, customer("C", "delete", "id-C", `{}`)} {
-		w := newWorld(t)
-		w.deadLetter(w.produce(customer("C", "upsert", "", `{"name":"old"}`))[0], refused)
-		w.caughtUp()
+		w := withLetter(t, customer("C", "upsert", "", `{"name":"old"}`))
 		tries := 0
 		w.before = func(write *schemas.Write) error {
 			if tries++; tries > 1 {
