@@ -39,9 +39,7 @@ func TestDropForgetsWhatWaitsAndHearsOutWhatIsInFlight(t *testing.T) {
 		behind := s.from(1, "a", "2")
 		kept := s.from(2, "c", "1")
 
-		if err := s.Drop(t.Context(), of(1)); err != nil {
-			t.Errorf("Drop: got %v, want nil", err)
-		}
+		s.drop(of(1))
 		s.want("in flight, when Drop returns", flying.String(), "applied")
 		pass(time.Second)
 		s.want("waiting", waiting.String(), "")
@@ -61,9 +59,7 @@ func TestDroppedWriteIsNotTriedAgain(t *testing.T) {
 			run(t, config(), service, func(t *testing.T, s *stage) {
 				o := s.from(1, "k", "1")
 				pass(at)
-				if err := s.Drop(t.Context(), of(1)); err != nil {
-					t.Errorf("Drop: got %v, want nil", err)
-				}
+				s.drop(of(1))
 				s.wantPending(0)
 				pass(time.Second)
 				s.want("calls", service.calls("k"), "upsert 1")
@@ -135,9 +131,7 @@ func TestAttemptOfAFormerOwnerSendsNothingMore(t *testing.T) {
 				o := s.from(1, "k", "1")
 				pass(10 * time.Millisecond)
 				leased.Store(c.leased)
-				if err := s.Drop(t.Context(), of(c.drop)); err != nil {
-					t.Errorf("Drop: got %v, want nil", err)
-				}
+				s.drop(of(c.drop))
 				pass(time.Minute)
 				if further, ended := service.further.Load(), service.ended.Load(); further != c.further || ended != 1 {
 					t.Errorf("got %d further requests of %d attempts, want %d of 1", further, ended, c.further)
@@ -151,19 +145,12 @@ func TestAttemptOfAFormerOwnerSendsNothingMore(t *testing.T) {
 }
 
 func TestDropFreesTheKeyBehindABackOff(t *testing.T) {
-	service := &script{answer: func(now sent) error {
-		if now.nth == 1 {
-			return fault{status: 500, after: time.Hour}
-		}
-		return nil
-	}}
+	service := &script{answer: failsOnce(fault{status: 500, after: time.Hour})}
 	run(t, config(), service, func(t *testing.T, s *stage) {
 		s.from(1, "k", "1")
 		pass(20 * time.Millisecond)
 		other := s.from(2, "k", "2")
-		if err := s.Drop(t.Context(), of(1)); err != nil {
-			t.Errorf("Drop: got %v, want nil", err)
-		}
+		s.drop(of(1))
 		pass(time.Second)
 		s.want("the write behind", other.String(), "applied")
 	})
@@ -179,9 +166,7 @@ func TestMergedCallStaysForItsOtherOrigins(t *testing.T) {
 				s.from(3, "first", "1")
 				dropped, kept := s.from(1, "k", "1"), s.from(2, "k", "2")
 				pass(at)
-				if err := s.Drop(t.Context(), of(1)); err != nil {
-					t.Errorf("Drop: got %v, want nil", err)
-				}
+				s.drop(of(1))
 				pass(time.Minute)
 				s.want("dropped", dropped.String(), "")
 				s.want("kept", kept.String(), "applied")

@@ -23,9 +23,7 @@ func outage(err error, until time.Duration) *script {
 func TestBreakerOpensProbesAndCloses(t *testing.T) {
 	service := outage(errUnavailable, 20*time.Second)
 	run(t, config(), service, func(t *testing.T, s *stage) {
-		for i := range 50 {
-			s.put(schemas.Upsert, fmt.Sprint(i), "1")
-		}
+		s.puts(50)
 		pass(20 * time.Millisecond)
 		if !s.Paused(customers) || s.Breaker(customers) != Open {
 			t.Fatalf("after 16 failures: got paused %v, breaker %v, want true, open", s.Paused(customers), s.Breaker(customers))
@@ -57,13 +55,9 @@ func TestBreakerOpensProbesAndCloses(t *testing.T) {
 func TestHalfOpenBreakerWithoutWorkLetsConsumptionGoOn(t *testing.T) {
 	service := outage(errUnavailable, 10*time.Second)
 	run(t, config(), service, func(t *testing.T, s *stage) {
-		for i := range 10 {
-			s.put(schemas.Upsert, fmt.Sprint(i), "1")
-		}
+		s.puts(10)
 		pass(time.Second)
-		if err := s.Drop(t.Context(), func(Origin) bool { return true }); err != nil {
-			t.Fatal(err)
-		}
+		s.drop(func(Origin) bool { return true })
 		if !s.Paused(customers) {
 			t.Error("open: got not paused, want paused")
 		}
@@ -131,9 +125,7 @@ func TestQuotaIsWaitedForTogether(t *testing.T) {
 	cfg := config()
 	cfg.Concurrency = Concurrency{Start: 1, Max: 1}
 	run(t, cfg, service, func(t *testing.T, s *stage) {
-		for i := range 400 {
-			s.put(schemas.Upsert, fmt.Sprint(i), "1")
-		}
+		s.puts(400)
 		pass(30 * time.Second)
 		s.wantPending(0)
 		if got := service.count(); got > 440 {
@@ -147,9 +139,7 @@ func TestRateSpreadsCallsEvenly(t *testing.T) {
 	cfg := config()
 	cfg.Rate = Rate{Calls: 600, Per: time.Minute}
 	run(t, cfg, service, func(t *testing.T, s *stage) {
-		for i := range 1000 {
-			s.put(schemas.Upsert, fmt.Sprint(i), "1")
-		}
+		s.puts(1000)
 		for i := 1; i <= 10; i++ {
 			pass(time.Second)
 			if got := service.count(); got < 10*i || got > 10*i+1 {
@@ -169,9 +159,7 @@ func TestCallsOfOneAttemptCountForTheRate(t *testing.T) {
 	cfg := config()
 	cfg.Rate = Rate{Calls: 600, Per: time.Minute}
 	run(t, cfg, service, func(t *testing.T, s *stage) {
-		for i := range 100 {
-			s.put(schemas.Upsert, fmt.Sprint(i), "1")
-		}
+		s.puts(100)
 		for range 5 {
 			s.Spend()
 		}
@@ -191,9 +179,7 @@ func TestRateFollowsTheShare(t *testing.T) {
 	cfg.Rate = Rate{Calls: 600, Per: time.Minute}
 	cfg.Share = func() float64 { return float64(part.Load()) / 100 }
 	run(t, cfg, service, func(t *testing.T, s *stage) {
-		for i := range 1000 {
-			s.put(schemas.Upsert, fmt.Sprint(i), "1")
-		}
+		s.puts(1000)
 		made := 0
 		for _, c := range []struct{ percent, calls int64 }{{0, 0}, {25, 25}, {1, 1}, {100, 100}, {50, 50}, {0, 0}} {
 			part.Store(c.percent)
@@ -214,9 +200,7 @@ func TestShareOfARateOfCenturiesIsWaitedFor(t *testing.T) {
 	cfg.Rate = Rate{Calls: 1, Per: 876_000 * time.Hour}
 	cfg.Share = func() float64 { return 0.1 }
 	run(t, cfg, service, func(t *testing.T, s *stage) {
-		for i := range 10 {
-			s.put(schemas.Upsert, fmt.Sprint(i), "1")
-		}
+		s.puts(10)
 		pass(time.Hour)
 		if got := service.count(); got > 1 {
 			t.Errorf("calls in an hour: got %d, want one at most", got)
@@ -280,9 +264,7 @@ func TestConcurrencyStaysWithinTheLimit(t *testing.T) {
 	cfg := config()
 	cfg.Concurrency = Concurrency{Start: 4, Max: 32}
 	run(t, cfg, service, func(t *testing.T, s *stage) {
-		for i := range 5000 {
-			s.put(schemas.Upsert, fmt.Sprint(i), "1")
-		}
+		s.puts(5000)
 		pass(5 * time.Millisecond)
 		if got := s.InFlight(); got != 4 {
 			t.Errorf("in flight at first: got %d, want 4", got)
@@ -314,9 +296,7 @@ func TestCallsInFlightComeDownWithTheLimit(t *testing.T) {
 	cfg := config()
 	cfg.Concurrency = Concurrency{Start: 32, Max: 64}
 	run(t, cfg, service, func(t *testing.T, s *stage) {
-		for i := range 20000 {
-			s.put(schemas.Upsert, fmt.Sprint(i), "1")
-		}
+		s.puts(20000)
 		above := 0
 		for range 5000 {
 			pass(time.Millisecond)
@@ -353,9 +333,7 @@ func TestNoCallStartsWhileTheWritesMayBeAnotherOwners(t *testing.T) {
 		if s.Paused(customers) {
 			t.Error("got paused, want not: the breaker has nothing to do with it")
 		}
-		if err := s.Drop(t.Context(), func(o Origin) bool { return o == dropped }); err != nil {
-			t.Fatal(err)
-		}
+		s.drop(func(o Origin) bool { return o == dropped })
 		mine.Store(true)
 		pass(time.Second)
 		s.want("with a lease again", second.String(), "applied")

@@ -68,9 +68,7 @@ func TestFailingTableHoldsUpOnlyItself(t *testing.T) {
 func TestRefusedTableIsTriedAgainByOneCallAtATime(t *testing.T) {
 	service := outage(fault{status: 403}, time.Minute)
 	run(t, config(), service, func(t *testing.T, s *stage) {
-		for i := range 400 {
-			s.put(schemas.Upsert, fmt.Sprint(i), "1")
-		}
+		s.puts(400)
 		pass(59 * time.Second)
 		if got := service.count(); got > 16+10 {
 			t.Errorf("calls in a minute of 403: got %d, want the first 16 and some tries of one", got)

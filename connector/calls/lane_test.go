@@ -77,12 +77,7 @@ func TestRetriesAreMarkedOnceTheOutcomeIsUnknown(t *testing.T) {
 }
 
 func TestPermanentFailureRejectsAndTheKeyGoesOn(t *testing.T) {
-	service := &script{answer: func(now sent) error {
-		if now.nth == 1 {
-			return fmt.Errorf("upsert: %w", errConflict)
-		}
-		return nil
-	}}
+	service := &script{answer: failsOnce(fmt.Errorf("upsert: %w", errConflict))}
 	run(t, config(), service, func(_ *testing.T, s *stage) {
 		bad := s.put(schemas.Upsert, "k", "1")
 		pass(5 * time.Millisecond)
@@ -128,12 +123,7 @@ func TestBackOffDoublesUpToMaxAndIsJittered(t *testing.T) {
 }
 
 func TestNoTryBeforeRetryAfter(t *testing.T) {
-	service := &script{answer: func(now sent) error {
-		if now.nth == 1 {
-			return fault{status: 429, overload: true, after: 90 * time.Second}
-		}
-		return nil
-	}}
+	service := &script{answer: failsOnce(fault{status: 429, overload: true, after: 90 * time.Second})}
 	run(t, config(), service, func(_ *testing.T, s *stage) {
 		s.put(schemas.Upsert, "k", "1")
 		pass(89 * time.Second)
@@ -220,9 +210,7 @@ func TestOneFailedTokenOpensNoBreaker(t *testing.T) {
 			cfg := config()
 			cfg.Concurrency = Concurrency{Start: 64, Max: 64}
 			run(t, cfg, service, func(t *testing.T, s *stage) {
-				for i := range 50 {
-					s.put(schemas.Upsert, fmt.Sprint(i), "1")
-				}
+				s.puts(50)
 				pass(20 * time.Millisecond)
 				table := write(schemas.Upsert, "k", "1").Table
 				if w := s.Waits(); len(w) != 0 || s.Breaker(table) != Closed {

@@ -192,9 +192,7 @@ func TestKeyIsAsUrgentAsWhatItStillHolds(t *testing.T) {
 				pass(time.Second)
 				urgent := s.of(2, 100, schemas.Upsert, "k")
 				s.of(1, 1, schemas.Create, "k")
-				if err := s.Drop(t.Context(), func(o Origin) bool { return dropped && o == urgent }); err != nil {
-					t.Fatal(err)
-				}
+				s.drop(func(o Origin) bool { return dropped && o == urgent })
 				pass(2 * time.Minute)
 				s.wantPending(0)
 				last := service.log()[service.count()-1]

@@ -51,6 +51,16 @@ type script struct {
 	overlaps int
 }
 
+// failsOnce is the answer of a service that is well after its first call.
+func failsOnce(err error) func(sent) error {
+	return func(now sent) error {
+		if now.nth == 1 {
+			return err
+		}
+		return nil
+	}
+}
+
 // sent is one call as it came in.
 type sent struct {
 	schemas.Write
@@ -231,6 +241,21 @@ func (s *stage) put(op schemas.Op, key string, values ...string) *origin {
 	o := &origin{}
 	s.Submit(Item{Mapping: "customers", Write: write(op, key, values...), Origin: o})
 	return o
+}
+
+// puts submits upserts of that many keys.
+func (s *stage) puts(n int) {
+	for i := range n {
+		s.put(schemas.Upsert, fmt.Sprint(i), "1")
+	}
+}
+
+// drop drops what of tells.
+func (s *stage) drop(of func(Origin) bool) {
+	s.t.Helper()
+	if err := s.Drop(s.t.Context(), of); err != nil {
+		s.t.Errorf("Drop: got %v, want nil", err)
+	}
 }
 
 // customers is the table of put's writes.

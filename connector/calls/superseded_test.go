@@ -16,12 +16,7 @@ func TestSupersededStateIsNotRepeated(t *testing.T) {
 		"after the newer one":         10 * time.Second,
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := &script{answer: func(now sent) error {
-				if now.nth == 1 {
-					return errUnavailable
-				}
-				return nil
-			}}
+			service := &script{answer: failsOnce(errUnavailable)}
 			cfg := config()
 			cfg.RepeatAfter = lateness
 			run(t, cfg, service, func(t *testing.T, s *stage) {
@@ -44,12 +39,7 @@ func TestSupersededStateIsNotRepeated(t *testing.T) {
 // TestNothingIsMergedOverARowOfTheOtherLane: the row's import may wait for the older write,
 // and the newer one for that import.
 func TestNothingIsMergedOverARowOfTheOtherLane(t *testing.T) {
-	service := &script{answer: func(now sent) error {
-		if now.nth == 1 {
-			return errUnavailable
-		}
-		return nil
-	}}
+	service := &script{answer: failsOnce(errUnavailable)}
 	run(t, config(), service, func(_ *testing.T, s *stage) {
 		s.put(schemas.Upsert, "k", "1")
 		pass(time.Millisecond)
@@ -64,12 +54,7 @@ func TestNothingIsMergedOverARowOfTheOtherLane(t *testing.T) {
 }
 
 func TestNothingIsRepeatedWhereItMayNotBeTheNewest(t *testing.T) {
-	service := &script{answer: func(now sent) error {
-		if now.nth == 1 {
-			return errUnavailable
-		}
-		return nil
-	}}
+	service := &script{answer: failsOnce(errUnavailable)}
 	cfg := config()
 	cfg.RepeatAfter = lateness
 	cfg.Repeats = func(schemas.Table) bool { return false }

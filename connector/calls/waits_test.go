@@ -156,9 +156,7 @@ func TestKeysThatWereDroppedAreToldOfNoMore(t *testing.T) {
 		s.put(schemas.Upsert, "l", "1")
 		pass(20 * time.Second)
 		s.want("while they fail", s.told(), "customers 0 2 of customers at try 8: 503; ")
-		if err := s.Drop(t.Context(), func(Origin) bool { return true }); err != nil {
-			t.Fatal(err)
-		}
+		s.drop(func(Origin) bool { return true })
 		pass(time.Minute)
 		s.want("dropped", s.told(), "")
 	})
@@ -171,9 +169,7 @@ func TestSmallPartOfARateIsTold(t *testing.T) {
 	cfg.Rate = Rate{Calls: 10, Per: time.Minute}
 	cfg.Share = func() float64 { return 0.01 }
 	run(t, cfg, service, func(t *testing.T, s *stage) {
-		for i := range 3 {
-			s.put(schemas.Upsert, fmt.Sprint(i), "1")
-		}
+		s.puts(3)
 		pass(time.Minute)
 		if waits := s.Waits(); len(waits) != 1 || waits[0].Every.Round(time.Second) != 10*time.Minute {
 			t.Errorf("while calls wait: got %+v, want that there is one every 10m", waits)
@@ -212,9 +208,7 @@ func TestNoWaitUntilATimeThatHasPassed(t *testing.T) {
 					}
 					time.Sleep(101 * time.Millisecond) // virtual; amid calls too
 				}
-				if err := s.Drop(t.Context(), func(Origin) bool { return true }); err != nil {
-					t.Fatal(err)
-				}
+				s.drop(func(Origin) bool { return true })
 				pass(time.Minute)
 				s.want("after it", s.told(), c.after)
 			})
