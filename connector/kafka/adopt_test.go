@@ -56,9 +56,7 @@ func TestNewOwnerHoldsTheRecordsOfAnImportOnItsWay(t *testing.T) {
 	if offset, l := b.ledger("a", 0); offset != 5 || len(l.Imports) != 1 || l.Imports[0] != im {
 		t.Errorf("ledger while the import is on its way: got %d %+v, want 5 %+v", offset, l.Imports, im)
 	}
-	if err := m.ConfirmImport(t.Context(), "customers", []*kafka.Claim{adopted[0].Claim}); err != nil {
-		t.Fatalf("confirm: %v", err)
-	}
+	m.confirms("customers", adopted[0].Claim)
 	if offset, l := b.ledger("a", 0); offset != 20 || len(l.Imports) != 0 || len(l.Slots) != 1 {
 		t.Errorf("ledger after the import: got %d %+v %+v, want 20, no import, the slot", offset, l.Imports, l.Slots)
 	}
@@ -79,9 +77,7 @@ func TestStartOverReadsTheFilesRecordsAgain(t *testing.T) {
 	old, file := m.assignment("a", 0), l.file
 	im := ack.Import{State: ack.Rebuild, Table: "customers", File: "customers-1.csv.gz", Part: 1, Parts: 1, Attempt: 1}
 	for range 2 { // asked twice, it begins again once
-		if err := m.StartOver(t.Context(), im, []*kafka.Claim{file}, false); err != nil {
-			t.Fatalf("start over: %v", err)
-		}
+		m.startsOver(im, file)
 	}
 	b.produce("a", 0, 5)
 	b.produce("b", 0, 4)
@@ -115,9 +111,7 @@ func TestStartOverKeepsWhatIsDone(t *testing.T) {
 	m.awaitOffsets("a", 0, upTo(0, 10)...)
 	m.confirm("a", 0, 0, 1, 3, 4, 7, 8)
 	im := ack.Import{State: ack.Rebuild, Table: "customers", File: "customers-1.csv.gz", Part: 1, Parts: 1, Attempt: 2}
-	if err := m.StartOver(t.Context(), im, []*kafka.Claim{l.file}, false); err != nil {
-		t.Fatalf("start over: %v", err)
-	}
+	m.startsOver(im, l.file)
 	m.confirm("a", 0, 6, 9) // a dead letter that was still on its way
 	m.awaitOffsets("a", 0, append(upTo(0, 10), 2, 5)...)
 	b.awaitDone("a", 0, "[{3 5} {6 10}]")
@@ -127,16 +121,12 @@ func TestStartOverKeepsWhatIsDone(t *testing.T) {
 	p := m.assignment("a", 0)
 	claims := []*kafka.Claim{p.Adopted()[0].Claim, l.file}
 	im.State = ack.Intended
-	if err := m.RecordImport(t.Context(), im, home, claims); err != nil {
-		t.Fatalf("intent of the file that was built again: %v", err)
-	}
+	m.records(im, home, claims...)
 	im.UpTo = 6
 	if _, l := b.ledger("a", 0); len(l.Imports) != 1 || l.Imports[0] != im {
 		t.Errorf("ledger: got %+v, want %+v", l.Imports, im)
 	}
-	if err := m.ConfirmImport(t.Context(), "customers", claims); err != nil {
-		t.Fatalf("confirm: %v", err)
-	}
+	m.confirms("customers", claims...)
 	if offset, l := b.ledger("a", 0); offset != 10 || len(l.Imports) != 0 || len(l.Done) != 0 {
 		t.Errorf("ledger in the end: got %d %+v, want 10 and nothing else", offset, l)
 	}
@@ -165,9 +155,7 @@ func TestStartOverReleasesBeforeTheAssignmentEnds(t *testing.T) {
 		}
 	})
 	im := ack.Import{State: ack.Rebuild, Table: "customers", File: "customers-1.csv.gz", UpTo: 10, Part: 1, Parts: 1, Attempt: 2}
-	if err := m.StartOver(t.Context(), im, []*kafka.Claim{file}, false); err != nil {
-		t.Fatalf("start over: %v", err)
-	}
+	m.startsOver(im, file)
 	m.awaitOffsets("a", 0, append(upTo(0, 10), upTo(4, 10)...)...)
 	got := m.assignment("a", 0).Adopted()
 	if len(got) != 2 || got[0].Import != im || got[1].Import != other {
@@ -185,9 +173,7 @@ func TestLateWordOfAFormerOwnerChangesNothing(t *testing.T) {
 	first.awaitOffsets("a", 0, upTo(0, 10)...)
 	late := []*kafka.Claim{l.file}
 	im := ack.Import{State: ack.Running, Table: "customers", File: "customers-1.csv.gz", Execution: "4711", UpTo: 10, Part: 1, Parts: 1, Attempt: 1}
-	if err := first.RecordImport(t.Context(), im, home, late); err != nil {
-		t.Fatalf("record: %v", err)
-	}
+	first.records(im, home, late...)
 	b.freeze(b.owner("a", 0))
 	second := b.join(autoLane(t))
 	eventually(t, "the second member adopts the import", func() (bool, any) {
@@ -218,9 +204,7 @@ func TestLateWordOfAFormerOwnerChangesNothing(t *testing.T) {
 	if offset, l := b.ledger("a", 0); offset != 0 || len(l.Imports) != 1 || l.Imports[0] != im {
 		t.Errorf("ledger after that: got %d %+v, want 0 %+v", offset, l.Imports, im)
 	}
-	if err := second.ConfirmImport(t.Context(), "customers", []*kafka.Claim{adopted.Claim}); err != nil {
-		t.Fatalf("confirm by the new owner: %v", err)
-	}
+	second.confirms("customers", adopted.Claim)
 	b.awaitCommit("a", 0, 10)
 }
 
@@ -273,8 +257,6 @@ func TestNoCommitHasHalfAStep(t *testing.T) {
 	})
 	for attempt := range 100 {
 		im := ack.Import{State: ack.Running, Table: "customers", File: "customers-1.csv.gz", Execution: "4711", Part: 1, Parts: 1, Attempt: attempt}
-		if err := m.RecordImport(t.Context(), im, home, claims); err != nil {
-			t.Fatalf("record: %v", err)
-		}
+		m.records(im, home, claims...)
 	}
 }

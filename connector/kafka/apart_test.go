@@ -23,9 +23,7 @@ func TestPartitionThatIsSetApartIsReadAgain(t *testing.T) {
 	m.confirm("a", 1, upTo(0, 10)...)
 	claims := []*kafka.Claim{l.file, m.assignment("a", 1).Claim(9)}
 	im := ack.Import{State: ack.Running, Table: "customers", File: "customers-1.csv.gz", Execution: "4711", Fingerprint: 7, Part: 1, Parts: 1, Attempt: 1}
-	if err := m.RecordImport(t.Context(), im, nil, claims); err != nil {
-		t.Fatal(err)
-	}
+	m.records(im, nil, claims...)
 	no := func(*kafka.Partition) bool { return false }
 	if left, err := m.SetApart(t.Context(), im, nil, no, no); left || err != nil {
 		t.Fatalf("without claims of such a partition: got %v %v, want nothing set apart", left, err)

@@ -45,12 +45,7 @@ func full(t *testing.T, limit int64, partitions int) (*Source, *holding, []*Part
 	h := &holding{pending: map[*Partition][]*ack.Entry{}}
 	cfg := offline
 	cfg.Pending = memory.New(limit)
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.handler = h
-	t.Cleanup(s.client.Close)
+	s := newSource(t, cfg, h)
 	var ps []*Partition
 	for i := range partitions {
 		p := s.open("a", int32(i), "m1", renewed)

@@ -145,26 +145,19 @@ func TestImportIsOnTheLedgerUntilItIsConfirmed(t *testing.T) {
 	claim.Extend(12)
 	m.awaitOffsets("a", 0, upTo(0, 15)...)
 
-	ctx := t.Context()
 	im := ack.Import{Table: "customers", Mode: "CREATE_OR_UPDATE", File: "customers-1.csv.gz", Fingerprint: 7, Part: 1, Parts: 1, Attempt: 1}
-	if err := m.RecordImport(ctx, im, home, []*kafka.Claim{claim}); err != nil {
-		t.Fatalf("intend: %v", err)
-	}
+	m.records(im, home, claim)
 	im.UpTo = 13
 	if offset, l := b.ledger("a", 0); offset != 10 || len(l.Imports) != 1 || l.Imports[0] != im {
 		t.Errorf("ledger after the intent: got %d %+v, want 10 %+v", offset, l.Imports, im)
 	}
 	im.Execution, im.State = "4711", ack.Running
-	if err := m.RecordImport(ctx, im, home, []*kafka.Claim{claim}); err != nil {
-		t.Fatalf("record: %v", err)
-	}
+	m.records(im, home, claim)
 	if _, l := b.ledger("a", 0); len(l.Imports) != 1 || l.Imports[0] != im {
 		t.Errorf("ledger after the trigger: got %+v, want %+v", l.Imports, im)
 	}
 	for range 2 { // it may be repeated
-		if err := m.ConfirmImport(ctx, "customers", []*kafka.Claim{claim}); err != nil {
-			t.Fatalf("confirm: %v", err)
-		}
+		m.confirms("customers", claim)
 	}
 	if offset, l := b.ledger("a", 0); offset != 15 || len(l.Imports) != 0 {
 		t.Errorf("ledger after the confirmation: got %d %+v, want 15 and no import", offset, l.Imports)
@@ -194,15 +187,11 @@ func TestImportDoesNotCoverARecordOfWhichItHasSomeRows(t *testing.T) {
 		im := ack.Import{Table: "customers", Mode: "CREATE_OR_UPDATE", File: "customers-1.csv.gz", Fingerprint: 7, Part: 1, Parts: 1, Attempt: 1}
 		for _, execution := range []string{"", "4711"} {
 			im.Execution = execution
-			if err := m.RecordImport(t.Context(), im, home, []*kafka.Claim{claim}); err != nil {
-				t.Fatal(err)
-			}
+			m.records(im, home, claim)
 			if _, l := b.ledger("a", 0); len(l.Imports) != 1 || l.Imports[0].UpTo != want {
 				t.Errorf("execution %q: got %+v, want an import up to %d", execution, l.Imports, want)
 			}
 		}
-		if err := m.ConfirmImport(t.Context(), "customers", []*kafka.Claim{claim}); err != nil {
-			t.Fatal(err)
-		}
+		m.confirms("customers", claim)
 	}
 }

@@ -279,6 +279,28 @@ func (b *broker) join(l *lane, change ...func(*kafka.Config)) *member {
 	return m
 }
 
+// records has the member put an import's step on record.
+func (m *member) records(im ack.Import, homes []kafka.SlotPartition, claims ...*kafka.Claim) {
+	m.t.Helper()
+	if err := m.RecordImport(m.t.Context(), im, homes, claims); err != nil {
+		m.t.Fatalf("record %+v: %v", im, err)
+	}
+}
+
+func (m *member) confirms(table string, claims ...*kafka.Claim) {
+	m.t.Helper()
+	if err := m.ConfirmImport(m.t.Context(), table, claims); err != nil {
+		m.t.Fatalf("confirm: %v", err)
+	}
+}
+
+func (m *member) startsOver(im ack.Import, claims ...*kafka.Claim) {
+	m.t.Helper()
+	if err := m.StartOver(m.t.Context(), im, claims, false); err != nil {
+		m.t.Fatalf("start over: %v", err)
+	}
+}
+
 // assignment is the member's present assignment of a partition.
 func (m *member) assignment(topic string, partition int32) *kafka.Partition {
 	m.t.Helper()

@@ -16,16 +16,12 @@ func TestRecordInErrorIsAllThatAConfirmedImportKeeps(t *testing.T) {
 	m := b.join(l)
 	m.awaitOffsets("a", 0, upTo(0, 10)...)
 	im := ack.Import{State: ack.Running, Table: "customers", File: "customers-1.csv.gz", Execution: "4711", Part: 1, Parts: 1, Attempt: 1}
-	if err := m.RecordImport(t.Context(), im, nil, []*kafka.Claim{l.file}); err != nil {
-		t.Fatal(err)
-	}
+	m.records(im, nil, l.file)
 	l.file.Refuse(3, im.File)
 	l.file.Refuse(7, im.File)
 	l.file.Refuse(3, im.File) // told twice
 	for range 2 {             // a confirmation may be repeated
-		if err := m.ConfirmImport(t.Context(), "customers", []*kafka.Claim{l.file}); err != nil {
-			t.Fatal(err)
-		}
+		m.confirms("customers", l.file)
 	}
 	b.awaitDone("a", 0, "[{4 7} {8 10}]")
 	im.State, im.UpTo = ack.InError, 8
@@ -45,9 +41,7 @@ func TestRecordInErrorIsAllThatAConfirmedImportKeeps(t *testing.T) {
 	m.awaitOffsets("a", 0, append(upTo(0, 10), 3, 7)...)
 	m.confirm("a", 0, 3, 7)
 	left := p.Adopted()[0]
-	if err := m.ConfirmImport(t.Context(), left.Key(), []*kafka.Claim{left.Claim}); err != nil {
-		t.Fatal(err)
-	}
+	m.confirms(left.Key(), left.Claim)
 	b.awaitDone("a", 0, "[]")
 	if offset, l := b.ledger("a", 0); offset != 10 || len(l.Imports) != 0 {
 		t.Errorf("ledger in the end: got %d %+v, want 10 and nothing else", offset, l.Imports)
@@ -67,22 +61,16 @@ func TestRecordInErrorOfAnEarlierFileSurvivesACrash(t *testing.T) {
 	first := ack.Import{State: ack.Running, Table: "customers", File: "customers-1.csv.gz", Execution: "4711", Part: 1, Parts: 2, Attempt: 1}
 	next := ack.Import{State: ack.Running, Table: "customers", File: "customers-2.csv.gz", Execution: "4712", Part: 2, Parts: 2, Attempt: 1}
 	claims := []*kafka.Claim{l.file}
-	if err := m.RecordImport(t.Context(), first, nil, claims); err != nil {
-		t.Fatal(err)
-	}
+	m.records(first, nil, claims...)
 	l.file.Refuse(3, first.File)
-	if err := m.RecordImport(t.Context(), next, nil, claims); err != nil {
-		t.Fatal(err)
-	}
+	m.records(next, nil, claims...)
 	m.ReadAgain(m.Partitions()) // as after a crash: the handler has forgotten everything
 	eventually(t, "the later file is adopted", func() (bool, any) {
 		got := m.assignment("a", 0).Adopted()
 		return len(got) == 1 && got[0].File == next.File, got
 	})
 	adopted := m.assignment("a", 0).Adopted()[0]
-	if err := m.ConfirmImport(t.Context(), "customers", []*kafka.Claim{adopted.Claim}); err != nil {
-		t.Fatal(err)
-	}
+	m.confirms("customers", adopted.Claim)
 	eventually(t, "the earlier file is adopted in a new assignment", func() (bool, any) {
 		got := m.assignment("a", 0).Adopted()
 		return len(got) == 1 && got[0].File == first.File && got[0].State == ack.InError && got[0].UpTo == 10, got

@@ -58,9 +58,7 @@ func TestImportBeyondTheLogsEndCoversNothing(t *testing.T) {
 	if len(adopted) != 1 || adopted[0].Import != im || p.Covered("customers", 2) {
 		t.Fatalf("adopted: got %+v, want %+v, to be awaited", adopted, im)
 	}
-	if err := second.ConfirmImport(t.Context(), "customers", []*kafka.Claim{adopted[0].Claim}); err != nil {
-		t.Fatalf("confirm: %v", err)
-	}
+	second.confirms("customers", adopted[0].Claim)
 	b.awaitCommit("a", 0, 15)
 }
 

@@ -18,14 +18,21 @@ var offline = Config{
 	SessionTimeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
 }
 
-// A step of an import must not pass for recorded when the assignment ends
-// between its note and its commit.
-func TestCommitOfAnEndedAssignmentIsFenced(t *testing.T) {
-	s, err := New(offline)
+func newSource(t *testing.T, cfg Config, h Handler) *Source {
+	t.Helper()
+	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.client.Close()
+	t.Cleanup(s.client.Close)
+	s.handler = h
+	return s
+}
+
+// A step of an import must not pass for recorded when the assignment ends
+// between its note and its commit.
+func TestCommitOfAnEndedAssignmentIsFenced(t *testing.T) {
+	s := newSource(t, offline, nil)
 	p := s.open("a", 0, "m1", renewed)
 	p.tracker = ack.New(0, nil)
 	p.begin(renewed)
@@ -61,12 +68,7 @@ func (*slow) Release(context.Context, []*Partition) {}
 
 func TestRecordsPolledBehindABacklogKeepTheirPlace(t *testing.T) {
 	l := &slow{}
-	s, err := New(offline)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.handler = l
-	defer s.client.Close()
+	s := newSource(t, offline, l)
 	p := s.open("a", 0, "m1", renewed)
 	p.tracker = ack.New(0, nil)
 	p.begin(renewed)
@@ -88,12 +90,7 @@ func TestRecordsPolledBehindABacklogKeepTheirPlace(t *testing.T) {
 // the end of an assignment once.
 func TestHandlerIsToldOfAssignmentsThatLast(t *testing.T) {
 	l := &slow{}
-	s, err := New(offline)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.handler = l
-	defer s.client.Close()
+	s := newSource(t, offline, l)
 	gone, kept := s.open("a", 0, "m1", renewed), s.open("a", 1, "m1", renewed)
 	gone.tracker, kept.tracker = ack.New(0, nil), ack.New(0, nil)
 	gone.end()

@@ -43,9 +43,7 @@ func TestRetentionOvertakingARunningImportIsNoLoss(t *testing.T) {
 	if !p.Covered("customers", 14) || p.Covered("customers", 15) {
 		t.Error("the import does not cover the records below 15, or others")
 	}
-	if err := second.ConfirmImport(t.Context(), "customers", []*kafka.Claim{p.Adopted()[0].Claim}); err != nil {
-		t.Fatalf("confirm: %v", err)
-	}
+	second.confirms("customers", p.Adopted()[0].Claim)
 	b.awaitCommit("a", 0, 20)
 	if st, _ := p.Status(); len(st.Halted) > 0 {
 		t.Errorf("halted: %v", st.Halted)
@@ -61,9 +59,7 @@ func TestRetentionOvertakingTheWholeLogOfAnImportIsNoLoss(t *testing.T) {
 	b.deleteBelow("a", 0, 10)
 	m := b.join(newLane(t), filed("customers"))
 	m.awaitLog("retention has deleted records that are not confirmed")
-	if err := m.ConfirmImport(t.Context(), "customers", []*kafka.Claim{m.assignment("a", 0).Adopted()[0].Claim}); err != nil {
-		t.Fatalf("confirm: %v", err)
-	}
+	m.confirms("customers", m.assignment("a", 0).Adopted()[0].Claim)
 	b.awaitCommit("a", 0, 10)
 }
 
@@ -144,9 +140,7 @@ func TestImportThatFailsAfterRetentionTookItsRecordsHaltsThePartition(t *testing
 	m := b.join(autoLane(t), filed("customers"))
 	m.awaitOffsets("a", 0, upTo(10, 20)...)
 	im.State, im.Attempt = ack.Rebuild, 2
-	if err := m.StartOver(t.Context(), im, []*kafka.Claim{m.assignment("a", 0).Adopted()[0].Claim}, false); err != nil {
-		t.Fatalf("start over: %v", err)
-	}
+	m.startsOver(im, m.assignment("a", 0).Adopted()[0].Claim)
 	m.awaitHalt("a", 0, "below the log's start 10", "file customers-1.csv.gz of table customers had some of them and was not loaded")
 }
 

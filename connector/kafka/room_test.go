@@ -22,11 +22,7 @@ func shared(t *testing.T, fetched int64) (s *Source, h *sharing, open func(topic
 	t.Helper()
 	cfg := offline
 	cfg.Connection.Fetched = fetched
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.client.Close)
+	s = newSource(t, cfg, nil)
 	h = &sharing{holding{pending: map[*Partition][]*ack.Entry{}}, s, 10, map[string]int{"bulk": 4, "urgent": 2}}
 	s.handler = h
 	return s, h, func(topic string, id int32) *Partition {

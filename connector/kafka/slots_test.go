@@ -47,9 +47,7 @@ func TestIntentTakesASlotOncePerAttempt(t *testing.T) {
 		{"after the trigger", running, 1},
 		{"after a second attempt", intent(2), 2},
 	} {
-		if err := m.RecordImport(t.Context(), step.im, home, claims); err != nil {
-			t.Fatalf("%s: %v", step.what, err)
-		}
+		m.records(step.im, home, claims...)
 		b.wantSlots(step.what, step.slots)
 	}
 }
@@ -64,9 +62,7 @@ func TestTryOfTheNextDayTakesASlotOfThatDay(t *testing.T) {
 	evening := time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
 	for i, at := range []time.Time{evening, evening.Add(time.Minute), evening.Add(2 * time.Hour), evening.Add(3 * time.Hour)} {
 		of := []kafka.SlotPartition{{Topic: "a", Table: "customers", At: []time.Time{at}}}
-		if err := m.RecordImport(t.Context(), intent(1), of, claims); err != nil {
-			t.Fatal(err)
-		}
+		m.records(intent(1), of, claims...)
 		b.wantSlots(at.String(), 1+i/2)
 	}
 }
@@ -92,9 +88,7 @@ func TestImportOverMidnightTakesASlotOfBothDays(t *testing.T) {
 		{running, evening.Add(3 * time.Minute), 2}, // a commit may be repeated
 	} {
 		of := []kafka.SlotPartition{{Topic: "a", Table: "customers", At: []time.Time{step.at}}}
-		if err := m.RecordImport(t.Context(), step.im, of, claims); err != nil {
-			t.Fatal(err)
-		}
+		m.records(step.im, of, claims...)
 		b.wantSlots(step.at.String(), step.slots)
 		if !m.HasSlot("a", "customers", intent(1).File, 1, step.at) || m.HasSlot("a", "customers", intent(1).File, 2, step.at) {
 			t.Errorf("at %v: want a slot of the first attempt alone", step.at)
@@ -118,9 +112,7 @@ func TestIntentWhoseCommitFailsIsAnErrorAndTakesOneSlotOnceRepeated(t *testing.T
 				t.Errorf("intent: got %v, want %v", err, refusal)
 			}
 			b.wantSlots("after the error", slots)
-			if err := m.RecordImport(t.Context(), intent(1), home, claims); err != nil {
-				t.Errorf("the same intent again: got %v, want nil", err)
-			}
+			m.records(intent(1), home, claims...)
 			b.wantSlots("after the same intent again", 1)
 		})
 	}
@@ -131,9 +123,7 @@ func TestSlotsSurviveARestart(t *testing.T) {
 	b := newBroker(t, 1, "a")
 	first := b.join(autoLane(t))
 	b.awaitCommit("a", 0, 0)
-	if err := first.RecordImport(t.Context(), intent(1), home, []*kafka.Claim{first.assignment("a", 0).Claim(0)}); err != nil {
-		t.Fatalf("intent: %v", err)
-	}
+	first.records(intent(1), home, first.assignment("a", 0).Claim(0))
 	first.FillSlots("a", "customers", slices.Repeat([]time.Time{time.Now()}, 3)) // the service said so; the next commit has them
 	first.stop()
 	b.wantSlots("after the first member", 4)
@@ -152,9 +142,7 @@ func TestSlotsSurviveARestart(t *testing.T) {
 	if _, ok := second.Slots("b", "customers"); ok {
 		t.Error("slots on a topic that is not ours: got some, want none")
 	}
-	if err := second.RecordImport(t.Context(), intent(2), home, []*kafka.Claim{second.assignment("a", 0).Adopted()[0].Claim}); err != nil {
-		t.Fatalf("second attempt: %v", err)
-	}
+	second.records(intent(2), home, second.assignment("a", 0).Adopted()[0].Claim)
 	b.wantSlots("after the second attempt", 5)
 }
 
@@ -174,9 +162,7 @@ func TestIntentTakesASlotOfEveryTableInOneCommit(t *testing.T) {
 		im    ack.Import
 		slots int
 	}{{"after the intent", intent(1), 1}, {"after the trigger", running, 1}, {"after a second attempt", intent(2), 2}} {
-		if err := m.RecordImport(t.Context(), step.im, homes, claims); err != nil {
-			t.Fatalf("%s: %v", step.what, err)
-		}
+		m.records(step.im, homes, claims...)
 		for _, h := range homes {
 			_, l := b.ledger(h.Topic, 0)
 			if len(l.Slots) != 1 || l.Slots[0].Table != h.Table || len(l.Slots[0].Used) != step.slots {
@@ -255,16 +241,10 @@ func TestIntentWaitsForRoomInTheLedger(t *testing.T) {
 	}
 	for _, one := range begun {
 		one.im.State, one.im.Execution = ack.Running, "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
-		if err := m.RecordImport(t.Context(), one.im, one.home, one.claim); err != nil {
-			t.Fatalf("execution of %s: %v", one.im.Table, err)
-		}
+		m.records(one.im, one.home, one.claim...)
 	}
-	if err := m.ConfirmImport(t.Context(), begun[0].im.Table, begun[0].claim); err != nil {
-		t.Fatalf("confirm: %v", err)
-	}
-	if err := m.RecordImport(t.Context(), waits.im, waits.home, waits.claim); err != nil {
-		t.Errorf("intent once another import is confirmed: %v", err)
-	}
+	m.confirms(begun[0].im.Table, begun[0].claim...)
+	m.records(waits.im, waits.home, waits.claim...)
 	if tables, _ := p.LacksRoom(); len(tables) != 0 {
 		t.Errorf("then: got no room for %v, want room", tables)
 	}
@@ -317,9 +297,7 @@ func TestSlotsAreCountedOnWhenTheTablesTopicsChange(t *testing.T) {
 			b.awaitCommit("a", 0, 0)
 			claims := []*kafka.Claim{m.assignment("a", 0).Claim(0)}
 			for attempt := range 3 {
-				if err := m.RecordImport(t.Context(), intent(attempt+1), home, claims); err != nil {
-					t.Fatal(err)
-				}
+				m.records(intent(attempt+1), home, claims...)
 			}
 			resume, err := m.Suspend(t.Context())
 			if err != nil {

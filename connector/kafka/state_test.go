@@ -11,12 +11,7 @@ import (
 // a rebalance has cut it short before. Only one of the two begins the assignment.
 func TestAssignmentThatTheClientAsksForBeginsOnce(t *testing.T) {
 	l := &slow{}
-	s, err := New(offline)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.handler = l
-	defer s.client.Close()
+	s := newSource(t, offline, l)
 	p := s.open("a", 0, "m1", renewed)
 	p.tracker = ack.New(0, nil)
 	s.parts[topicPartition{"a", 0}] = p
@@ -40,12 +35,7 @@ func TestAssignmentThatTheClientAsksForBeginsOnce(t *testing.T) {
 }
 
 func TestEndedAssignmentStaysEnded(t *testing.T) {
-	s, err := New(offline)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.handler = &slow{}
-	defer s.client.Close()
+	s := newSource(t, offline, &slow{})
 	p := s.open("a", 0, "m1", assigned)
 	p.end()
 	p.end()
