@@ -36,10 +36,7 @@ func TestMemoryStaysBounded(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	s, err := Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := opened(t, t.TempDir())
 	m := wideLayout()
 	r := mustRows(t, m)
 	j := NewJournal(s, "test.journal", SegmentSize, 500_000)
@@ -60,9 +57,7 @@ func TestMemoryStaysBounded(t *testing.T) {
 		t.Errorf("on disk: got %d bytes, want most of the rows there", s.Used())
 	}
 	j.Drop()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, s.Close())
 }
 
 const benchRows = 200_000
@@ -85,10 +80,7 @@ func BenchmarkSmallFiles(b *testing.B) { appendAndSeal(b, 12_500) }
 func appendAndSeal(b *testing.B, rows int) {
 	writes := wides()
 	m := wideLayout()
-	s, err := Open(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := opened(b, b.TempDir())
 	r := mustRows(b, m)
 	b.ReportAllocs()
 	var size int64
@@ -109,9 +101,7 @@ func appendAndSeal(b *testing.B, rows int) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows), "ns/row")
 	b.ReportMetric(float64(size)/float64(rows), "file-B/row")
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
+	check(b, s.Close())
 }
 
 // BenchmarkBareCSVGzip is the floor: the same rows through encoding/csv and the
@@ -134,14 +124,10 @@ func BenchmarkBareCSVGzip(b *testing.B) {
 		for i := range benchRows {
 			r := records[i%len(records)]
 			r[0] = strconv.Itoa(1e9 + i)
-			if err := w.Write(r); err != nil {
-				b.Fatal(err)
-			}
+			check(b, w.Write(r))
 		}
 		w.Flush()
-		if err := z.Close(); err != nil {
-			b.Fatal(err)
-		}
+		check(b, z.Close())
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchRows, "ns/row")
 }

@@ -25,10 +25,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // sealed appends writes to a journal and seals it.
 func sealed(t testing.TB, m layout, segment int, writes []schemas.Write) (*Dir, []File) {
 	t.Helper()
-	s, err := Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := opened(t, t.TempDir())
 	t.Cleanup(func() { _ = s.Close() })
 	r := mustRows(t, m)
 	j := NewJournal(s, "test.journal", segment, 1000)
@@ -45,10 +42,23 @@ func sealed(t testing.TB, m layout, segment int, writes []schemas.Write) (*Dir, 
 
 func anyOp(schemas.Op) bool { return true }
 
-func addTo(t testing.TB, j *Journal, r *Rows, w *schemas.Write) {
-	if err := j.MakeRoom(); err != nil {
-		t.Fatal(err)
+// opened is a spool in that directory.
+func opened(tb testing.TB, dir string) *Dir {
+	tb.Helper()
+	s, err := Open(dir)
+	check(tb, err)
+	return s
+}
+
+func check(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
 	}
+}
+
+func addTo(t testing.TB, j *Journal, r *Rows, w *schemas.Write) {
+	check(t, j.MakeRoom())
 	entry, err := j.Add(r, w)
 	if err != nil {
 		t.Fatal(err)
@@ -130,9 +140,7 @@ func TestFilesAreAsTheGoldenOnes(t *testing.T) {
 			golden := filepath.Join("testdata", name+".csv")
 			got := plain(t, s, f)
 			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				check(t, os.WriteFile(golden, []byte(got), 0o600))
 			}
 			want, err := os.ReadFile(golden)
 			if err != nil || got != string(want) {
@@ -179,10 +187,7 @@ func TestSegmentsOnDiskYieldTheSameRows(t *testing.T) {
 func TestSealLeavesNothingWhenItIsStopped(t *testing.T) {
 	for name, first := range map[string]bool{"before its first file": true, "while the disk keeps the first of two": false} {
 		t.Run(name, func(t *testing.T) {
-			s, err := Open(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := opened(t, t.TempDir())
 			r := mustRows(t, testLayout())
 			j := NewJournal(s, "test.journal", SegmentSize, 1000)
 			for _, w := range []schemas.Write{write(schemas.Upsert, "1"), write(schemas.Delete, "2")} {
@@ -206,9 +211,7 @@ func TestSealLeavesNothingWhenItIsStopped(t *testing.T) {
 			if err != nil || len(entries) != 1 {
 				t.Errorf("spool: got %v, %v, want the lock alone", entries, err)
 			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, s.Close())
 		})
 	}
 }
@@ -263,9 +266,7 @@ func TestRowsAreInTheOrderOfTheirRecords(t *testing.T) {
 	if _, err := z.Write(lines); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, z.Close())
 	s, files := sealed(t, wideLayout(), 256<<10, writes)
 	if got := plain(t, s, files[0]); len(files) != 1 || got != string(lines) {
 		t.Errorf("got %d files, the first of %d bytes, want all lines in the order of their records", len(files), len(got))

@@ -15,16 +15,10 @@ func noRoomBeyond(t *testing.T, size uint64) (end func()) {
 	t.Helper()
 	signal.Ignore(syscall.SIGXFSZ)
 	var before syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: before.Max}); err != nil {
-		t.Fatal(err)
-	}
+	check(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
+	check(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: before.Max}))
 	return func() {
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
-			t.Fatal(err)
-		}
+		check(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
 		signal.Reset(syscall.SIGXFSZ)
 	}
 }

@@ -16,10 +16,7 @@ import (
 // the limit.
 func sealedWithin(t *testing.T, limit Limit, compression string, bundle bool, segment int, writes ...[]schemas.Write) (*Dir, []File) {
 	t.Helper()
-	s, err := Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := opened(t, t.TempDir())
 	t.Cleanup(func() { _ = s.Close() })
 	r := mustRows(t, testLayout())
 	files := Files{Dir: s, Bundle: bundle, Compression: compression, Name: "customers", Limit: limit}

@@ -19,9 +19,7 @@ func TestListTellsWhatEachFileIs(t *testing.T) {
 		stem + ".journal", stem + ".upsert.csv.gz", stem + ".upsert2-3.csv.gz.part", stem + ".upsert.csv.gz.failed", stem + ".delete.csv.errors",
 		stem + ".delete.csv.errors.part", stem + ".delete.csv.failed.part", "more-" + stem + ".journal", stem + ".receipts", "lock", "notes.csv",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	list, err := List(dir)
 	if err != nil {
@@ -53,10 +51,7 @@ func TestListTellsWhatEachFileIs(t *testing.T) {
 
 // What another process has written of a journal is found, whatever it is writing now.
 func TestRowsOfAKeyAreFoundInAJournal(t *testing.T) {
-	s, err := Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := opened(t, t.TempDir())
 	defer func() { _ = s.Close() }()
 	rows, err := NewRows(Key{schemas.Attributes, "id"}, []Column{{Header: "id", Section: schemas.Attributes, Name: "id"}}, CSV{})
 	if err != nil {
@@ -67,9 +62,7 @@ func TestRowsOfAKeyAreFoundInAJournal(t *testing.T) {
 		if _, err := j.Add(rows, &schemas.Write{Op: schemas.Upsert, Key: key}); err != nil {
 			t.Fatal(err)
 		}
-		if err := j.MakeRoom(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, j.MakeRoom())
 	}
 	count := func(key string, want int64) {
 		t.Helper()
@@ -80,18 +73,14 @@ func TestRowsOfAKeyAreFoundInAJournal(t *testing.T) {
 	count("A", 3)
 	count("B,1", 2)
 	count("B", 0)
-	if err := os.Truncate(s.Path(j.name), j.segments[5].at+1); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Truncate(s.Path(j.name), j.segments[5].at+1))
 	count("A", 2) // the last is being written
 }
 
 func TestRewriteThatFailsLeavesTheFile(t *testing.T) {
 	dir := t.TempDir()
 	const name = "customers-20261124T101112Z-abcdef.upsert.csv.failed"
-	if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o600))
 	said := func(want string) {
 		t.Helper()
 		entries, err := os.ReadDir(dir)

@@ -11,23 +11,13 @@ import (
 // does that is about to be started.
 func TestClosedSpoolIsFreeThoughAProgramHoldsItsFile(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := opened(t, dir)
 	held, err := syscall.Dup(int(s.lock.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Close(held) }()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	next, err := Open(dir)
-	if err != nil {
-		t.Fatalf("open again: %v", err)
-	}
-	if err := next.Close(); err != nil {
-		t.Error(err)
-	}
+	check(t, s.Close())
+	next := opened(t, dir)
+	check(t, next.Close())
 }

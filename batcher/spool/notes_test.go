@@ -9,10 +9,7 @@ import (
 
 func newNotes(t *testing.T) (*Notes, *Dir) {
 	t.Helper()
-	dir, err := Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := opened(t, t.TempDir())
 	t.Cleanup(func() { _ = dir.Close() })
 	rnd := rand.New(rand.NewPCG(1, 2))
 	return NewNotes(dir, func() string { return NewName("m", rnd) }), dir
@@ -43,15 +40,11 @@ func TestNotesAreTakenOnceAndInOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 		case 1:
-			if err := n.Append([]byte("withdrawn")); err != nil {
-				t.Fatal(err)
-			}
+			check(t, n.Append([]byte("withdrawn")))
 			n.Withdraw()
 		default:
 			model = append(model, entry)
-			if err := n.Append([]byte(entry)); err != nil {
-				t.Fatal(err)
-			}
+			check(t, n.Append([]byte(entry)))
 		}
 		onDisk = onDisk || dir.Used() > 0
 	}
@@ -98,17 +91,10 @@ func TestNotesOfTheLastProcessAreRemoved(t *testing.T) {
 	n, dir := newNotes(t)
 	dir.notes.Store(notesInMemory)
 	for range 2 * notesPieceSize / 100 {
-		if err := n.Append(make([]byte, 100)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, n.Append(make([]byte, 100)))
 	}
-	if err := dir.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again, err := Open(dir.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, dir.Close())
+	again := opened(t, dir.dir)
 	defer func() { _ = again.Close() }()
 	if again.Lacks(n.pieces[0].name) != true || again.Used() != 0 {
 		t.Errorf("got the file, or %d bytes, want both gone", again.Used())

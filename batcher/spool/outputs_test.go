@@ -9,10 +9,7 @@ import (
 )
 
 func TestOutputFilesCountInTheSpoolAndShareTheirRoom(t *testing.T) {
-	s, err := Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := opened(t, t.TempDir())
 	defer func() { _ = s.Close() }()
 	fetched := func(name string) *OutputFiles {
 		t.Helper()
@@ -35,9 +32,7 @@ func TestOutputFilesCountInTheSpoolAndShareTheirRoom(t *testing.T) {
 	write(one, "12345", ErrTooLarge, 10)
 	one.Drop()
 	write(other, "123456", nil, 10)
-	if err := other.Keep(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, other.Keep())
 	other.Drop()
 	third := fetched("c-20260101T000000Z-aaaaaa.upsert.csv.gz")
 	write(third, "1234567890", nil, 20) // what is kept is a file like any other
@@ -49,10 +44,7 @@ func TestOutputFilesCountInTheSpoolAndShareTheirRoom(t *testing.T) {
 
 // A sink of 1,000 mappings asks for each of them, over and over, while it has thousands of files.
 func TestKeptFilesAreFoundWithoutALookAtTheOthers(t *testing.T) {
-	s, err := Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := opened(t, t.TempDir())
 	defer func() { _ = s.Close() }()
 	for i := range 100 {
 		s.resize(fmt.Sprintf("b-20261125T072238Z-aaa%03d.journal", i), 10)

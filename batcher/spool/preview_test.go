@@ -18,9 +18,7 @@ func TestPreviewFoldsAsAFileWould(t *testing.T) {
 		return &schemas.Write{Op: op, Key: key, Cells: []schemas.Cell{{Place: &schemas.Place{Section: schemas.Attributes, Name: "name"}, Value: schemas.StringValue(name)}}}
 	}
 	for _, w := range []*schemas.Write{write(schemas.Upsert, "1", "a"), write(schemas.Upsert, "1", "b"), write(schemas.Upsert, "2", "c"), write(schemas.Delete, "3", "")} {
-		if err := p.Add(w); err != nil {
-			t.Fatal(err)
-		}
+		check(t, p.Add(w))
 	}
 	want := []PreviewFile{
 		{Op: schemas.Delete, Rows: 1, Bytes: 5, Lines: []string{"id", "3"}},

@@ -85,9 +85,7 @@ func TestValuesSurviveEveryFormat(t *testing.T) {
 	t.Cleanup(func() {
 		client.Close()
 		server.Close()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		check(t, s.Close())
 	})
 	s.Hold()
 	for i, format := range formats {
