@@ -60,10 +60,7 @@ func TestFreshnessIsTheAgeOfTheOldestUnconfirmedRecord(t *testing.T) {
 		return age(s, "immediate orders") == time.Hour && age(s, "batch customers") == 2*time.Hour && age(s, "immediate customers") == 0
 	}
 	start := func() (sink *Sink, end func()) {
-		sink, err := assemble(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sink = assembled(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL)
 		return sink, runUntil(t, sink)
 	}
 	first, end := start()

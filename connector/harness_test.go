@@ -70,6 +70,24 @@ func assemble(t *testing.T, opts Options, variables ...string) (*Sink, error) {
 	return New(cfg, opts)
 }
 
+// assembled is assemble where nothing hinders it.
+func assembled(t *testing.T, opts Options, variables ...string) *Sink {
+	t.Helper()
+	sink, err := assemble(t, opts, variables...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sink
+}
+
+// running is one that runs until the test ends.
+func running(t *testing.T, opts Options, variables ...string) *Sink {
+	t.Helper()
+	sink := assembled(t, opts, variables...)
+	run(t, sink)
+	return sink
+}
+
 const closed = "127.0.0.1:1"
 
 // run runs the sink until the test ends.
@@ -128,11 +146,7 @@ func atWork(t *testing.T) *Sink {
 	t.Helper()
 	cluster, api, server := startBoth(t, kfake.SeedTopics(1, "crm", "shop", "dlq", "receipts"))
 	broker := cluster.ListenAddrs()[0]
-	sink, err := assemble(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL, "RECEIPTS=receipts")
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, sink)
+	sink := running(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL, "RECEIPTS=receipts")
 	// How many partitions were committed, and all offsets together.
 	committed := func() (partitions int, total int64) {
 		st, _ := sink.Status().(observe.Status)

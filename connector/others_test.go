@@ -113,10 +113,7 @@ func TestSessionOfAMemberThatWasKilledIsTold(t *testing.T) {
 		if out != nil {
 			opts.Log = slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		}
-		sink, err := assemble(t, opts, "BROKER="+cluster.ListenAddrs()[0], "SERVICE="+server.URL, "ADMIN="+net.JoinHostPort(on.at, port), "SESSION=15s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		sink := assembled(t, opts, "BROKER="+cluster.ListenAddrs()[0], "SERVICE="+server.URL, "ADMIN="+net.JoinHostPort(on.at, port), "SESSION=15s")
 		return sink, runUntil(t, sink)
 	}
 	first := &pod{at: "127.0.0.2"}

@@ -61,10 +61,7 @@ func TestMembersShareTheRate(t *testing.T) {
 	const perSecond = 100
 	var leave func()
 	for i := range 3 {
-		sink, err := assemble(t, Options{Lanes: []schemas.Lane{schemas.Immediate}}, "BROKER="+broker, "SERVICE="+server.URL, fmt.Sprint("CALLS=", 60*perSecond))
-		if err != nil {
-			t.Fatal(err)
-		}
+		sink := assembled(t, Options{Lanes: []schemas.Lane{schemas.Immediate}}, "BROKER="+broker, "SERVICE="+server.URL, fmt.Sprint("CALLS=", 60*perSecond))
 		if i > 0 {
 			run(t, sink)
 			continue

@@ -34,10 +34,7 @@ func TestRowInErrorBehindADeleteOfTheImmediateLane(t *testing.T) {
 	}
 	start := func() (s *Sink, end func()) {
 		t.Helper()
-		s, err := assemble(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL, "SLOTS=100000")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s = assembled(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL, "SLOTS=100000")
 		return s, runUntil(t, s)
 	}
 	// both holds once both lanes have crm's one partition and each is as far as is said.

@@ -44,12 +44,9 @@ func TestLanesThatNoMappingUsesAreAnError(t *testing.T) {
 }
 
 func TestRunEndsWhenAPartOfTheSinkFails(t *testing.T) {
-	sink, err := assemble(t, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sink := assembled(t, Options{})
 	sink.admin.Close()
-	err = sink.Run(t.Context())
+	err := sink.Run(t.Context())
 	if err == nil || !strings.HasPrefix(err.Error(), "admin server: ") {
 		t.Errorf("got %v, want the admin server's failure", err)
 	}
@@ -63,10 +60,7 @@ func TestEachFailedTokenRequestIsOneLineThatSaysWhenTheNextOneIs(t *testing.T) {
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
 	var lines strings.Builder
-	sink, err := assemble(t, Options{Log: slog.New(slog.NewTextHandler(&lines, nil))}, "SERVICE="+server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sink := assembled(t, Options{Log: slog.New(slog.NewTextHandler(&lines, nil))}, "SERVICE="+server.URL)
 	defer sink.close()
 	lines.Reset()
 	api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 14}, Count: 1, Answer: sandbox.StatusAfter(503, time.Second)})

@@ -52,10 +52,7 @@ func TestSinkIsUnreadyUntilItHasAPlaceAndAToken(t *testing.T) {
 		{nil, []string{"the immediate lane has not joined its consumer group", "the batch lane has not joined its consumer group", "the service has given no token"}},
 		{[]schemas.Lane{schemas.Batch}, []string{"the batch lane has not joined its consumer group", "the service has given no token"}},
 	} {
-		sink, err := assemble(t, Options{Lanes: c.lanes})
-		if err != nil {
-			t.Fatal(err)
-		}
+		sink := assembled(t, Options{Lanes: c.lanes})
 		if got := sink.Unready(); !slices.Equal(got, c.want) {
 			t.Errorf("lanes %v: got %q, want %q", c.lanes, got, c.want)
 		}
@@ -69,10 +66,7 @@ func TestSinkIsUnreadyUntilItHasAPlaceAndAToken(t *testing.T) {
 
 // TestStatusSaysWhyThereIsNoToken: of each lane, as none can go on.
 func TestStatusSaysWhyThereIsNoToken(t *testing.T) {
-	sink, err := assemble(t, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sink := assembled(t, Options{})
 	_ = sink.now().client.Authenticate(t.Context())
 	st, _ := sink.Status().(observe.Status)
 	for _, lane := range schemas.Lanes {

@@ -30,10 +30,7 @@ func TestStoppingSinkSaysSo(t *testing.T) {
 	t.Cleanup(server.Close)
 	broker := fake.ListenAddrs()[0]
 	var log bytes.Buffer
-	sink, err := assemble(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, "BROKER="+broker, "SERVICE="+server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sink := assembled(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, "BROKER="+broker, "SERVICE="+server.URL)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- sink.Run(ctx) }()

@@ -21,10 +21,7 @@ func TestTurnsAreLoggedInTheirOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sink, err := assemble(t, Options{Log: log.Logger, Lanes: []schemas.Lane{schemas.Immediate}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sink := assembled(t, Options{Log: log.Logger, Lanes: []schemas.Lane{schemas.Immediate}})
 	s := sink.now()
 	m := s.router.Mapping("orders")
 	of := pauseOf(m, schemas.Immediate)

@@ -58,10 +58,7 @@ func TestBacklogOfOneTopicHoldsUpNoOther(t *testing.T) {
 	t.Cleanup(server.Close)
 	t.Cleanup(open)
 	broker := cluster.ListenAddrs()[0]
-	sink, err := assemble(t, Options{Lanes: []schemas.Lane{schemas.Immediate}}, "BROKER="+broker, "SERVICE="+server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sink := assembled(t, Options{Lanes: []schemas.Lane{schemas.Immediate}}, "BROKER="+broker, "SERVICE="+server.URL)
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()))
 	if err != nil {
 		t.Fatal(err)

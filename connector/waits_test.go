@@ -31,11 +31,7 @@ func TestWaitsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	sink, err := assemble(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, sink)
+	sink := running(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL)
 	told := func(cause, lane, of, why string) func() bool {
 		return func() bool {
 			st, _ := sink.Status().(observe.Status)
@@ -141,11 +137,7 @@ func TestTriesThatFailAreTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(client.Close)
-			sink, err := assemble(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL, "DIR="+dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			run(t, sink)
+			sink := running(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL, "DIR="+dir)
 			until(t, "the lanes have joined", func() bool { return len(sink.Unready()) == 0 })
 			if err := c.make(api, dir); err != nil {
 				t.Fatal(err)
@@ -188,11 +180,7 @@ func TestCallsOfRowsThatFailAreTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(client.Close)
-			sink, err := assemble(t, Options{Lanes: []schemas.Lane{schemas.Batch}}, "BROKER="+broker, "SERVICE="+server.URL, "ROUTES=[{lane: auto, within: 1m}]", "AGE=1h")
-			if err != nil {
-				t.Fatal(err)
-			}
-			run(t, sink)
+			sink := running(t, Options{Lanes: []schemas.Lane{schemas.Batch}}, "BROKER="+broker, "SERVICE="+server.URL, "ROUTES=[{lane: auto, within: 1m}]", "AGE=1h")
 			for i := range 20 {
 				value := fmt.Sprintf(`{"op":"upsert","key":{"customerNumber":"C%d"},"attributes":{"name":"a"}}`, i)
 				if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "crm", Value: []byte(value)}).FirstErr(); err != nil {
@@ -223,11 +211,7 @@ func TestCallsOfRowsThatFailAreTold(t *testing.T) {
 }
 
 func TestBrokersThatDoNotAnswerAreTold(t *testing.T) {
-	sink, err := assemble(t, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, sink)
+	sink := running(t, Options{})
 	until(t, "brokers that cannot be reached are told", func() bool {
 		all := sink.now().waits()
 		all = slices.DeleteFunc(all, func(w observe.Wait) bool { return w.Cause == waits.Service }) // it has given no token either
