@@ -16,34 +16,6 @@ import (
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
-func TestEventsOfBothLanesArrive(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	sink := w.start(head + deadLetters + mappings)
-	w.produce(customer("C1", "gold", 1), customer("C2", "basic", 2), order("o1", "PAID", 3), order("o2", "PAID", 4))
-	w.produce(&kgo.Record{Topic: "orders", Key: []byte("o2")}) // a tombstone
-	w.settled()
-	sink.stop()
-	for table, want := range map[string]map[string]string{"customers": {"C1": "1", "C2": "2"}, "orders": {"o1": "3"}} {
-		rows := w.service.Rows(table)
-		if len(rows) != len(want) {
-			t.Errorf("%s: got %d rows, want %d", table, len(rows), len(want))
-		}
-		for key, seq := range want {
-			row := rows[key]
-			if got := row.Text("seq"); got != seq {
-				t.Errorf("%s %s: got seq %q, want %q", table, key, got, seq)
-			}
-		}
-	}
-	if got := len(w.service.Executions()); got != 1 {
-		t.Errorf("imports: got %d, want 1", got)
-	}
-	if got := w.dead(); len(got) != 0 {
-		t.Errorf("dead letters: got %d, want none", len(got))
-	}
-}
-
 // chaos is a service at its worst: whether a call was applied and what was
 // answered are two different things.
 func chaos() []sandbox.Fault {
