@@ -30,22 +30,3 @@ func TestRowsBesideAnImmediateRouteAreCalled(t *testing.T) {
 		t.Errorf("imports: got %d, want none", got)
 	}
 }
-
-func TestRowsOfKeysThatGoFromLaneToLaneAreTheNewest(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	w.besideImmediate("1s")
-	for seq := range 30 {
-		for i := range 20 {
-			w.produce(customer(fmt.Sprint("C", i), []string{"basic", "gold"}[(i+seq)%2], seq))
-		}
-	}
-	w.landed()
-	w.until("the immediate group is at the end of the log", func() bool { return w.lag("immediate", "customers") == 0 })
-	for i := range 20 {
-		w.wantSeq(fmt.Sprint("C", i), "29")
-	}
-	if dead := w.dead(); len(dead) != 0 {
-		t.Errorf("dead letters: got %d, want none", len(dead))
-	}
-}

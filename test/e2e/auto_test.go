@@ -30,24 +30,6 @@ func (w *world) wantSeq(key, want string) {
 	}
 }
 
-func TestChangesThatCallsCanBringUseNoSlot(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	w.start(head + deadLetters + autoMappings("1h"))
-	for seq := range 5 {
-		for i := range 10 {
-			w.produce(customer(fmt.Sprint("C", i), "basic", seq))
-		}
-		w.landed() // long before a file is due
-	}
-	if got := len(w.service.Executions()); got != 0 {
-		t.Errorf("imports: got %d, want none", got)
-	}
-	for i := range 10 {
-		w.wantSeq(fmt.Sprint("C", i), "4")
-	}
-}
-
 func TestWhatCallsCannotBringGoesByFileAndLaterChangesByCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
