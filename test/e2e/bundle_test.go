@@ -239,19 +239,6 @@ func TestMappingsJoinAndLeaveABundleWhileTheirImportsRun(t *testing.T) {
 	}
 }
 
-func TestATriggerOfABundleWhoseAnswerIsLostCountsForEveryTable(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, withCRMBundle)
-	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 10}, Count: 1, Apply: true, Answer: sandbox.Reset()})
-	w.produce(customer("C1", "basic", 1), order("o1", "PAID", 2))
-	sink := w.start(head + deadLetters + crmBundle)
-	w.bundled()
-	if got := len(w.service.Executions()); got != 2 {
-		t.Errorf("imports: got %d, want the one of the lost answer and one more", got)
-	}
-	w.wantSlots(sink, 2)
-}
-
 func TestAFailedBundleHaltsAllOfItsMappings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withCRMBundle)
