@@ -35,9 +35,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// commandsDir is among the sinks' spools.
+const commandsDir = "commands"
+
 // desk is the directory in which commands are typed.
 func (s *story) desk() string {
-	dir := filepath.Join(s.spool, "commands")
+	dir := filepath.Join(s.spool, commandsDir)
 	s.check(os.MkdirAll(dir, 0o700))
 	return dir
 }
@@ -147,8 +150,9 @@ func words(line string) []string {
 var instant = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)`)
 
 var (
-	address = regexp.MustCompile(`127\.0\.0\.1:\d+`)
-	zone    = regexp.MustCompile(`Etc/GMT[+-]\d+`)
+	address  = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	zone     = regexp.MustCompile(`Etc/GMT[+-]\d+`)
+	tomorrow = regexp.MustCompile(`00:00 \S+ on \d{4}-\d\d-\d\d`)
 	// free is what the machine's disk has left.
 	free = regexp.MustCompile(`\d[\d.]* \w+ of its disk are free`)
 	// progress is told now and then: how often depends on the machine.
@@ -160,5 +164,6 @@ var (
 func commonly(text string) string {
 	text = free.ReplaceAllString(progress.ReplaceAllString(text, ""), "N GiB of its disk are free")
 	text = zone.ReplaceAllString(address.ReplaceAllString(text, "127.0.0.1:PORT"), "ZONE")
+	text = tomorrow.ReplaceAllString(text, "MIDNIGHT")
 	return masked(instant.ReplaceAllString(text, "YYYY-MM-DDThh:mm:ssZ"))
 }

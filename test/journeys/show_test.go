@@ -193,6 +193,9 @@ func (s *story) showSpool(*datadriven.TestData) (lines []string) {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil // a file that has just been confirmed
 		}
+		if path == filepath.Join(s.spool, commandsDir) {
+			return fs.SkipDir
+		}
 		if err == nil && !entry.IsDir() && !strings.HasSuffix(path, "lock") {
 			lines = append(lines, masked(filepath.Base(path)))
 		}

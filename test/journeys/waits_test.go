@@ -67,6 +67,9 @@ var waits = map[string]func(*story, *datadriven.TestData) bool{
 		}
 		return true
 	},
+	"logged": func(s *story, d *datadriven.TestData) bool { // said: with _ for blanks
+		return strings.Contains(s.logs.String(), strings.ReplaceAll(text(d, "said", ""), "_", " "))
+	},
 	"spool": func(s *story, d *datadriven.TestData) bool { // n: files, or fewer
 		return len(s.showSpool(d)) <= s.number(d, "n", 0)
 	},
