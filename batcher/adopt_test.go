@@ -21,17 +21,13 @@ func (w *world) left(upTo int64, imp contract.Import) Adopted {
 
 func (w *world) adopt(a Adopted) {
 	w.t.Helper()
-	if err := w.b.Adopt("customers", a); err != nil {
-		w.t.Fatal(err)
-	}
+	check(w.t, w.b.Adopt("customers", a))
 }
 
 // read appends a write and notes that the partition was read up to behind it.
 func (w *world) read(p Partition, offset int64, one schemas.Write) {
 	w.t.Helper()
-	if err := w.b.Append("customers", one, p, offset); err != nil {
-		w.t.Fatal(err)
-	}
+	w.add("customers", one, p, offset)
 	w.b.Passed("customers", p, offset+1)
 }
 
@@ -58,8 +54,7 @@ func TestAdoptedImportIsOfTheOpThatItsFileNames(t *testing.T) {
 }
 
 func TestAdoptedImportIsAwaitedBeforeNewerRowsGoOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.results = []contract.Results{{Status: contract.InProgress}, {Status: contract.Finished, Read: 3}}
 		m := testMapping()
 		m.Roll.Rows = 2
@@ -120,28 +115,24 @@ func TestAdoptedImportEndsAsItsResultSays(t *testing.T) {
 		{"its mapping has left the lane, not sent for sure", again, left, nil, []string{`0s start over at 0/0 attempt 0 ""`}},
 		{"its mapping was changed, to be built", running(2, 3), rebuilt, nil, []string{`0s start over at 0/0 attempt 0 ""`}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.results = tc.results
-				w.open(Config{}, testMapping())
-				a := w.left(103, tc.imp)
-				if tc.change != nil {
-					tc.change(&a)
-				}
-				w.adopt(a)
-				w.run()
-				w.read(w.p, 103, write(schemas.Upsert, "1"))
-				time.Sleep(3 * time.Hour)
-				w.said(tc.want...) // newer rows wait for the next assignment
-			})
+		each(t, tc.name, func(_ *testing.T, w *world) {
+			w.results = tc.results
+			w.open(Config{}, testMapping())
+			a := w.left(103, tc.imp)
+			if tc.change != nil {
+				tc.change(&a)
+			}
+			w.adopt(a)
+			w.run()
+			w.read(w.p, 103, write(schemas.Upsert, "1"))
+			time.Sleep(3 * time.Hour)
+			w.said(tc.want...) // newer rows wait for the next assignment
 		})
 	}
 }
 
 func TestForgottenAdoptedImportHaltsAndIsBuiltAgainOnceReleased(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.polls = slices.Repeat([]error{&refusal{}}, forgottenPolls+1)
 		w.open(Config{}, testMapping())
 		w.adopt(w.left(103, running(2, 3)))
@@ -153,9 +144,7 @@ func TestForgottenAdoptedImportHaltsAndIsBuiltAgainOnceReleased(t *testing.T) {
 		if reason, _ := w.b.Halted("customers"); !strings.Contains(reason, "execution e7: service said no") {
 			t.Errorf("reason: got %q, want the execution and the service's words", reason)
 		}
-		if err := w.b.Release("customers"); err != nil {
-			t.Fatal(err)
-		}
+		w.release("customers")
 		time.Sleep(time.Minute)
 		w.lastSaid(`start over at 2/3 attempt 2 ""`)
 		w.wantSpool()
@@ -163,8 +152,7 @@ func TestForgottenAdoptedImportHaltsAndIsBuiltAgainOnceReleased(t *testing.T) {
 }
 
 func TestHintPollsAnAdoptedImport(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.start(testMapping())
 		w.adopt(w.left(103, running(1, 1)))
 		synctest.Wait()
@@ -174,8 +162,7 @@ func TestHintPollsAnAdoptedImport(t *testing.T) {
 }
 
 func TestAdoptedRowsInErrorAreDeadLetters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.results, w.files = []contract.Results{{Status: contract.Finished, InError: 2}}, "k,error\n1,bad\nC9,bad\n"
 		w.log = []schemas.Write{write(schemas.Upsert, "1")}
 		w.start(testMapping())
@@ -212,34 +199,31 @@ func TestDiscardStopsAnAdoptionAtEveryStep(t *testing.T) {
 		{"the grace", unknown, false, nil},
 		{"rebuilding", running(1, 1), true, nil},
 	} {
-		t.Run(tc.step, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.hold, w.results = tc.step, tc.results
-				m := testMapping()
-				m.Roll.Rows = 1
-				w.start(m)
-				a := w.left(103, tc.imp)
-				a.Rebuild = tc.rebuild
-				w.adopt(a)
-				w.read(w.p, 100, write(schemas.Upsert, "1"))
-				time.Sleep(20 * time.Second)
-				w.transcript()
-				w.p.dead.Store(true)
-				lose(w.b, "customers")
-				time.Sleep(3 * time.Hour)
-				w.said()
-				w.wantSpool()
+		each(t, tc.step, func(_ *testing.T, w *world) {
+			w.hold, w.results = tc.step, tc.results
+			m := testMapping()
+			m.Roll.Rows = 1
+			w.start(m)
+			a := w.left(103, tc.imp)
+			a.Rebuild = tc.rebuild
+			w.adopt(a)
+			w.read(w.p, 100, write(schemas.Upsert, "1"))
+			time.Sleep(20 * time.Second)
+			w.transcript()
+			w.p.dead.Store(true)
+			lose(w.b, "customers")
+			time.Sleep(3 * time.Hour)
+			w.said()
+			w.wantSpool()
 
-				w.change(func() { w.hold, w.results = "", nil })
-				w.p = &partition{}
-				w.adopt(w.left(103, running(1, 1)))
-				time.Sleep(time.Minute)
-				w.lastSaid(`confirm upsert 1/1 attempt 1 "e7" holds 100-102`)
-				w.append(write(schemas.Upsert, "3"))
-				time.Sleep(time.Minute)
-				w.lastSaid(`confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
-			})
+			w.change(func() { w.hold, w.results = "", nil })
+			w.p = &partition{}
+			w.adopt(w.left(103, running(1, 1)))
+			time.Sleep(time.Minute)
+			w.lastSaid(`confirm upsert 1/1 attempt 1 "e7" holds 100-102`)
+			w.append(write(schemas.Upsert, "3"))
+			time.Sleep(time.Minute)
+			w.lastSaid(`confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
 		})
 	}
 }

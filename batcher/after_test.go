@@ -26,8 +26,7 @@ func (g *gateOfParents) Await(ctx context.Context, _ string, _ func() map[reconc
 }
 
 func TestChildsFileWaitsForTheRowsOfItsParent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		parent, child := testMapping(), testMapping()
 		child.Name, child.After = "orders", []string{"customers"}
 		parent.Roll.Age, child.Roll.Age = 24*time.Hour, time.Minute
@@ -36,9 +35,7 @@ func TestChildsFileWaitsForTheRowsOfItsParent(t *testing.T) {
 		w.open(Config{Parents: other}, parent, child)
 		w.run()
 		w.append(write(schemas.Upsert, "1"))
-		if err := w.b.Append("orders", write(schemas.Upsert, "2"), w.p, 200); err != nil {
-			t.Fatal(err)
-		}
+		w.add("orders", write(schemas.Upsert, "2"), w.p, 200)
 		synctest.Wait()
 		step := func() contract.Step {
 			if im := w.b.Status()[1].Import; im != nil {
@@ -74,9 +71,7 @@ func TestFileThatHasWaitedAsksForItsSlotOnceMore(t *testing.T) {
 		other := &gateOfParents{open: make(chan struct{})}
 		w.open(Config{Parents: other, Gate: gate}, parent, child)
 		w.run()
-		if err := w.b.Append("orders", write(schemas.Upsert, "2"), w.p, 200); err != nil {
-			t.Fatal(err)
-		}
+		w.add("orders", write(schemas.Upsert, "2"), w.p, 200)
 		time.Sleep(time.Minute)
 		gate.roll.Store(int64(12 * time.Hour)) // somebody has made an import by hand
 		close(other.open)
@@ -95,8 +90,7 @@ func TestFileThatHasWaitedAsksForItsSlotOnceMore(t *testing.T) {
 // TestChildsFileFollowsAllFilesOfItsParent: also those that wait, each as large as a file
 // may be.
 func TestChildsFileFollowsAllFilesOfItsParent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		gate := &turnstile{}
 		gate.roll.Store(int64(time.Minute))
 		parent, child := testMapping(), testMapping()
@@ -120,16 +114,13 @@ func TestChildsFileFollowsAllFilesOfItsParent(t *testing.T) {
 }
 
 func TestChildDoesNotWaitForRowsReadLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		parent, child := testMapping(), testMapping()
 		child.Name, child.After = "orders", []string{"customers"}
 		parent.Roll.Age, child.Roll.Rows = 24*time.Hour, 1
 		w.open(Config{}, parent, child)
 		w.run()
-		if err := w.b.Append("orders", write(schemas.Upsert, "2"), w.p, 200); err != nil {
-			t.Fatal(err)
-		}
+		w.add("orders", write(schemas.Upsert, "2"), w.p, 200)
 		synctest.Wait()
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(time.Minute)
@@ -150,17 +141,13 @@ func TestChildsFileDoesNotWaitForTheOtherLanesCallsOfItsParent(t *testing.T) {
 		child.Name, child.After, child.Roll.Rows = "orders", []string{"customers"}, 1
 		w.open(Config{Peer: peer}, parent, child)
 		w.run()
-		if err := w.b.Other("customers", write(schemas.Upsert, "1"), w.p, 99, false); err != nil {
-			t.Fatal(err)
-		}
+		w.other(write(schemas.Upsert, "1"), 99)
 		w.append(write(schemas.Delete, "1"))
 		time.Sleep(2 * time.Minute)
 		if im := w.b.Status()[0].Import; im == nil || im.Step != contract.Reconciling {
 			t.Fatalf("parent: got %+v, want it to wait for the call", im)
 		}
-		if err := w.b.Append("orders", write(schemas.Upsert, "2"), w.p, 200); err != nil {
-			t.Fatal(err)
-		}
+		w.add("orders", write(schemas.Upsert, "2"), w.p, 200)
 		time.Sleep(time.Minute)
 		if im := w.b.Status()[1].Import; im != nil {
 			t.Errorf("child: got %+v, want its file loaded", im)

@@ -27,17 +27,10 @@ func TestPartitionThatTheOtherLaneHasHaltedIsSetApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, second := newWorld(t), &partition{}
 		peer := &halfHalted{halted: w.p, ends: map[Partition]int64{w.p: 0, second: 0}}
-		m := testMapping()
-		m.DualLane, m.Roll.Age = true, time.Minute
-		w.open(Config{Peer: peer}, m)
-		w.run()
-		if err := w.b.Other("customers", write(schemas.Upsert, "1"), w.p, 99, false); err != nil {
-			t.Fatal(err)
-		}
+		w.beside(peer)
+		w.other(write(schemas.Upsert, "1"), 99)
 		w.append(write(schemas.Upsert, "1", "a", "x"))
-		if err := w.b.Append("customers", write(schemas.Upsert, "2", "a", "y"), second, 7); err != nil {
-			t.Fatal(err)
-		}
+		w.add("customers", write(schemas.Upsert, "2", "a", "y"), second, 7)
 		time.Sleep(time.Hour)
 		w.said(
 			`1m0s intend upsert 1/1 attempt 1 "" holds 100-100 7-7`,
@@ -49,9 +42,7 @@ func TestPartitionThatTheOtherLaneHasHaltedIsSetApart(t *testing.T) {
 			`2m2s set apart upsert 1/1 attempt 1 "e1" holds 100-100`,
 		)
 		lose(w.b, "customers") // as the ledger has the partitions read again
-		if err := w.b.Append("customers", write(schemas.Upsert, "2", "a", "z"), &partition{}, 8); err != nil {
-			t.Fatal(err)
-		}
+		w.add("customers", write(schemas.Upsert, "2", "a", "z"), &partition{}, 8)
 		time.Sleep(time.Hour)
 		w.lastSaid(`1h1m2s confirm upsert 1/1 attempt 1 "e2" holds 8-8`)
 	})
@@ -64,14 +55,9 @@ func TestPartitionThatIsHaltedIsSetApart(t *testing.T) {
 		w, second := newWorld(t), &partition{}
 		halted := haltedPartition{w.p}
 		peer := &halfHalted{ends: map[Partition]int64{halted: 9, second: 0}}
-		m := testMapping()
-		m.DualLane, m.Roll.Age = true, time.Minute
-		w.open(Config{Peer: peer}, m)
-		w.run()
+		w.beside(peer)
 		for i, p := range []Partition{halted, second} {
-			if err := w.b.Append("customers", write(schemas.Upsert, fmt.Sprint(i), "a", "x"), p, int64(5+i)); err != nil {
-				t.Fatal(err)
-			}
+			w.add("customers", write(schemas.Upsert, fmt.Sprint(i), "a", "x"), p, int64(5+i))
 		}
 		time.Sleep(time.Hour)
 		w.said(
@@ -98,10 +84,7 @@ func TestCallIsSentAgainBehindARepeatedRow(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, peer := newWorld(t), &noCalls{}
 				peer.confirmed.Store(1000)
-				m := testMapping()
-				m.DualLane, m.Roll.Age = true, time.Minute
-				w.open(Config{Peer: peer}, m)
-				w.run()
+				w.beside(peer)
 				add := w.b.Append
 				if c.repeated {
 					add = w.b.Repeat

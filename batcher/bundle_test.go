@@ -24,9 +24,7 @@ func bundleFile(t *testing.T, segment int, mappings []files.Mapping, writes ...m
 	w.b.segment = segment
 	for i, both := range writes {
 		for name, one := range both {
-			if err := w.b.Append(name, one, w.p, int64(i)); err != nil {
-				t.Fatal(err)
-			}
+			w.add(name, one, w.p, int64(i))
 		}
 	}
 	q := w.b.queues[0]
@@ -57,9 +55,7 @@ func bundleFile(t *testing.T, segment int, mappings []files.Mapping, writes ...m
 			t.Errorf("file of %v: got %d rows, want the %d of its members", imp.Op, imp.Rows, rows)
 		}
 	}
-	if err := w.b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.b.Close())
 	return files
 }
 
@@ -154,8 +150,7 @@ func (g *tightGate) Refused(mapping string, _ time.Time) time.Duration {
 }
 
 func TestBundleWaitsForItsTightestTable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		gate := &tightGate{waits: map[string]time.Duration{"orders": 10 * time.Second}}
 		m := testMapping()
 		m.Roll.Rows = 2
@@ -164,9 +159,7 @@ func TestBundleWaitsForItsTightestTable(t *testing.T) {
 		w.run()
 		w.append(write(schemas.Upsert, "1"))
 		w.said() // the sum of the rows counts
-		if err := w.b.Append("orders", write(schemas.Upsert, "2"), w.p, 101); err != nil {
-			t.Fatal(err)
-		}
+		w.add("orders", write(schemas.Upsert, "2"), w.p, 101)
 		time.Sleep(9 * time.Second)
 		w.said()
 		gate.mu.Lock()
@@ -178,8 +171,7 @@ func TestBundleWaitsForItsTightestTable(t *testing.T) {
 }
 
 func TestRefusedSlotOfABundleCountsForAllOfItsTables(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		gate := &tightGate{}
 		m := testMapping()
 		m.Roll.Rows = 1
@@ -196,8 +188,7 @@ func TestRefusedSlotOfABundleCountsForAllOfItsTables(t *testing.T) {
 }
 
 func TestFailedBundleIsKeptAndReleasedByAnyOfItsMappings(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.results = []contract.Results{{Status: contract.Failed, Cause: "duplicate headers"}}
 		m := testMapping()
 		m.Roll.Rows, m.RetryFailed = 1, 0
@@ -210,9 +201,7 @@ func TestFailedBundleIsKeptAndReleasedByAnyOfItsMappings(t *testing.T) {
 			}
 		}
 		w.wantSpool("crm-*.upsert.csv.zip.failed")
-		if err := w.b.Release("orders"); err != nil {
-			t.Fatal(err)
-		}
+		w.release("orders")
 		time.Sleep(time.Minute)
 		w.lastSaid("confirm upsert 1/1")
 		if got := w.endings()[len(w.endings())-1].Members; len(got) != 2 || got[0].Rows != 1 || got[1].Rows != 0 {
@@ -223,8 +212,7 @@ func TestFailedBundleIsKeptAndReleasedByAnyOfItsMappings(t *testing.T) {
 }
 
 func TestDiscardOfOneMappingIsThatOfItsBundle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.start(bundled(testMapping())...)
 		w.append(write(schemas.Upsert, "1"))
 		lose(w.b, "orders")

@@ -28,9 +28,7 @@ func outputsOf(t *testing.T, namesAndTexts ...string) string {
 			t.Fatal(err)
 		}
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, z.Close())
 	return b.String()
 }
 
@@ -84,8 +82,7 @@ func (p *askedParents) Await(_ context.Context, mapping string, _ func() map[rec
 }
 
 func TestABundleWaitsAndIsWaitedForAsAWhole(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		m := testMapping()
 		m.Roll.Age = 24 * time.Hour
 		mappings := bundled(m)
@@ -97,9 +94,7 @@ func TestABundleWaitsAndIsWaitedForAsAWhole(t *testing.T) {
 		w.open(Config{Parents: parents}, append(mappings, shops, visits)...)
 		w.run()
 		for i, name := range []string{"customers", "shops", "visits"} { // none of orders
-			if err := w.b.Append(name, write(schemas.Upsert, name), w.p, int64(i)); err != nil {
-				t.Fatal(err)
-			}
+			w.add(name, write(schemas.Upsert, name), w.p, int64(i))
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -117,8 +112,7 @@ func TestABundleWaitsAndIsWaitedForAsAWhole(t *testing.T) {
 }
 
 func TestAFileWaitsForParentsThatHaveCallsAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		m := testMapping()
 		m.Roll.Rows, m.After = 1, []string{"parents without files"}
 		gate := &gateOfParents{open: make(chan struct{})}
@@ -136,16 +130,13 @@ func TestAFileWaitsForParentsThatHaveCallsAlone(t *testing.T) {
 // What a former owner sent is known by the bundle alone: its partitions are
 // suspect to all mappings until they were read, whichever mapping reads them.
 func TestAdoptedBundleReadsOnForAllOfItsMappings(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		m := testMapping()
 		mappings := bundled(m)
 		mappings[1].DualLane = true
 		w.open(Config{Peer: idlePeer{}}, mappings...)
 		a := w.left(103, running(1, 1))
-		if err := w.b.Adopt("orders", a); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.b.Adopt("orders", a))
 		if got := w.b.Status()[0].Bundle; got != "crm" {
 			t.Errorf("bundle: got %q, want crm", got)
 		}
@@ -157,9 +148,7 @@ func TestAdoptedBundleReadsOnForAllOfItsMappings(t *testing.T) {
 		if got := q.members[1].dualLane.suspect; len(got) != 0 {
 			t.Errorf("suspect after the partition was read: got %v, want nothing: no other mapping reads it", got)
 		}
-		if err := w.b.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.b.Close())
 	})
 }
 

@@ -112,15 +112,12 @@ func (w *world) offer(offset int64, write schemas.Write, change ...func(*waiting
 		f(&o, &held)
 	}
 	o.Pending = func() contract.Pending { return held }
-	if err := w.b.Offer("customers", write, w.p, offset, o); err != nil {
-		w.t.Fatal(err)
-	}
+	check(w.t, w.b.Offer("customers", write, w.p, offset, o))
 }
 
 // TestFileGoesInTimeForTheImportsOfItsTable: as long as the last one took is what the next takes.
 func TestFileGoesInTimeForTheImportsOfItsTable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		for range 10 {
 			w.results = append(w.results, contract.Results{Status: contract.InProgress})
 		}

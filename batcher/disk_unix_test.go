@@ -56,15 +56,11 @@ func (w *world) blockOutputs(t *testing.T) (repair func()) {
 	t.Helper()
 	file := w.b.spool.Path(w.b.Status()[0].Import.File)
 	for _, suffix := range []string{".errors.part", ".errors"} {
-		if err := os.MkdirAll(file+suffix+"/x", 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(file+suffix+"/x", 0o700))
 	}
 	return func() {
 		for _, suffix := range []string{".errors.part", ".errors"} {
-			if err := os.RemoveAll(file + suffix); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.RemoveAll(file+suffix))
 		}
 	}
 }

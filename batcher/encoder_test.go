@@ -2,7 +2,6 @@ package batcher
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -11,8 +10,7 @@ import (
 // TestEncodedRowsGoTheWayOfWrites: into the same file, in their turn, under the
 // same hold.
 func TestEncodedRowsGoTheWayOfWrites(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.start(testMapping())
 		e, err := w.b.Encoder("customers")
 		if err != nil {
@@ -26,16 +24,10 @@ func TestEncodedRowsGoTheWayOfWrites(t *testing.T) {
 			}
 		}
 		e.Expect(rows[0]) // before there is a file
-		if err := e.File(rows[0], w.p, 100); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.b.Append("customers", write(schemas.Upsert, "1", "a", "y,"), w.p, 101); err != nil {
-			t.Fatal(err)
-		}
+		check(t, e.File(rows[0], w.p, 100))
+		w.add("customers", write(schemas.Upsert, "1", "a", "y,"), w.p, 101)
 		e.Expect(append(rows[0], rows[1]...))
-		if err := e.File(rows[1], w.p, 102); err != nil {
-			t.Fatal(err)
-		}
+		check(t, e.File(rows[1], w.p, 102))
 		time.Sleep(time.Hour)
 		w.said(
 			`1h0m0s intend upsert 1/1 attempt 1 "" holds 100-102`,

@@ -97,9 +97,7 @@ func TestFileEndsBeforeARecordThatMayNotFit(t *testing.T) {
 		w, gate := fullFiles(t, func(m *files.Mapping) { m.MaxFile.Rows = 2000 })
 		w.run()
 		for i, write := range customersFrom(0, 4*1998) {
-			if err := w.b.Append("customers", write, w.p, int64(100+i/3)); err != nil {
-				t.Fatal(err)
-			}
+			w.add("customers", write, w.p, int64(100+i/3))
 		}
 		gate.roll.Store(0)
 		time.Sleep(time.Hour)
@@ -124,9 +122,7 @@ func TestFilesThatWaitTakeNoMemory(t *testing.T) {
 		}
 		lose(w.b, "customers")
 		w.wantSpool()
-		if err := w.b.Close(); err != nil {
-			t.Error(err)
-		}
+		check(t, w.b.Close())
 	})
 }
 
@@ -216,8 +212,7 @@ func halvesUntilOneRow(t *testing.T, w *world, halved, reason string) {
 // TestImportThatFailedAsTooLargeIsHalved: FAILED may say so, too. A single row is not
 // divided: the mapping halts.
 func TestImportThatFailedAsTooLargeIsHalved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		tooLarge := contract.Results{Status: contract.Failed, Reason: "file too large", TooLarge: true, SameAgain: true}
 		w.results = []contract.Results{tooLarge, tooLarge}
 		m := testMapping()
@@ -230,8 +225,7 @@ func TestImportThatFailedAsTooLargeIsHalved(t *testing.T) {
 // TestFileThatAGatewayRefusesAsTooLargeIsHalved: who says so may pass, but the same file is never
 // taken. A single row is not divided: the mapping halts.
 func TestFileThatAGatewayRefusesAsTooLargeIsHalved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.triggers <- &refusal{transient: true, tooLarge: true}
 		w.triggers <- &refusal{transient: true, tooLarge: true}
 		m := testMapping()
@@ -244,8 +238,7 @@ func TestFileThatAGatewayRefusesAsTooLargeIsHalved(t *testing.T) {
 // TestAdoptedImportThatFailedAsTooLargeIsHalved: how many rows it has is known once it is
 // built again. It is not sent whole once more.
 func TestAdoptedImportThatFailedAsTooLargeIsHalved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.results = []contract.Results{{Status: contract.Failed, Reason: "file too large", TooLarge: true, SameAgain: true}}
 		w.start(testMapping())
 		w.adopt(w.left(104, contract.Import{File: "customers-1.upsert.csv", Part: 1, Parts: 1, Attempt: 1, Execution: "e9", Op: schemas.Upsert, Mode: "CREATE_OR_UPDATE"}))

@@ -14,8 +14,7 @@ import (
 )
 
 func TestFailedImportIsRetriedThenHaltsUntilReleased(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		failed := contract.Results{Status: contract.Failed, Reason: "twice k: M. Dupont", Cause: "duplicate headers"}
 		w.results = []contract.Results{failed, failed}
 		m := testMapping()
@@ -52,9 +51,7 @@ func TestFailedImportIsRetriedThenHaltsUntilReleased(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		w.said()
 
-		if err := w.b.Release("customers"); err != nil {
-			t.Fatal(err)
-		}
+		w.release("customers")
 		time.Sleep(time.Second)
 		w.said(
 			`4h0m0s intend upsert 1/1 attempt 3 "" holds 100-100`,
@@ -64,9 +61,7 @@ func TestFailedImportIsRetriedThenHaltsUntilReleased(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.lastSaid(`confirm upsert 1/1 attempt 1 "e4"`)
 		w.wantSpool()
-		if _, halted := w.b.Halted("customers"); halted {
-			t.Error("halted after release: got true, want false")
-		}
+		w.goesOn()
 		if err := w.b.Release("customers"); err == nil {
 			t.Error("release of a mapping that is not halted: got no error, want one")
 		}
@@ -74,8 +69,7 @@ func TestFailedImportIsRetriedThenHaltsUntilReleased(t *testing.T) {
 }
 
 func TestReleaseGivesAllTriesAgainAndCountsOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.results = slices.Repeat([]contract.Results{{Status: contract.Failed}}, 100)
 		m := testMapping()
 		m.Roll.Rows, m.RetryFailed = 1, 2
@@ -83,18 +77,11 @@ func TestReleaseGivesAllTriesAgainAndCountsOnce(t *testing.T) {
 		w.append(write(schemas.Upsert, "1"))
 		for i := range 3 {
 			time.Sleep(time.Hour)
-			tries := 0
-			for _, line := range w.transcript() {
-				if strings.Contains(line, "FAILED") {
-					tries++
-				}
-			}
+			tries := len(sent(w.transcript(), "poll")) // each time it FAILED
 			if _, halted := w.b.Halted("customers"); tries != 3 || !halted {
 				t.Errorf("round %d: got %d tries, halted %v, want 3 and halted", i+1, tries, halted)
 			}
-			if err := w.b.Release("customers"); err != nil {
-				t.Fatal(err)
-			}
+			w.release("customers")
 			if err := w.b.Release("customers"); err == nil {
 				t.Error("second release: got no error, want one")
 			}
@@ -103,8 +90,7 @@ func TestReleaseGivesAllTriesAgainAndCountsOnce(t *testing.T) {
 }
 
 func TestPermanentRefusalHaltsAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.triggers <- &refusal{}
 		m := testMapping()
 		m.Roll.Rows, m.RetryFailed = 1, 5
@@ -132,9 +118,7 @@ func TestReleasedFileWaitsForASlot(t *testing.T) {
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(time.Hour)
 		gate.roll.Store(int64(time.Hour))
-		if err := w.b.Release("customers"); err != nil {
-			t.Fatal(err)
-		}
+		w.release("customers")
 		time.Sleep(time.Hour)
 		w.lastSaid("refuse")
 		gate.roll.Store(0)
@@ -162,57 +146,44 @@ func TestForgottenExecutionHaltsAndIsSentAgainOnceReleased(t *testing.T) {
 			`1h0m0s confirm upsert 1/1 attempt 2 "e2" holds 100-100`,
 		}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.polls = append(slices.Repeat([]error{&refusal{}}, forgottenPolls), tc.released...)
-				m := testMapping()
-				m.Roll.Rows = 1
-				w.start(m)
-				w.append(write(schemas.Upsert, "1"))
-				time.Sleep(time.Hour)
-				if got, want := len(w.transcript()), 3+forgottenPolls; got != want {
-					t.Errorf("lines: got %d, want %d: intent, trigger, record and the polls", got, want)
-				}
-				if reason, _ := w.b.Halted("customers"); !strings.Contains(reason, "execution e1: service said no") {
-					t.Errorf("reason: got %q, want the execution and the service's words", reason)
-				}
-				w.wantSpool("customers-*.upsert.csv.gz.failed")
-				if err := w.b.Release("customers"); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(time.Minute)
-				got := w.transcript()
-				for i := range got { // which second it is does not matter
-					_, line, _ := strings.Cut(got[i], " ")
-					got[i] = "1h0m0s " + line
-				}
-				if !slices.Equal(got, tc.want) {
-					t.Errorf("transcript\n got %s\nwant %s", strings.Join(got, "\n     "), strings.Join(tc.want, "\n     "))
-				}
-				w.wantSpool()
-			})
+		each(t, tc.name, func(t *testing.T, w *world) {
+			w.polls = append(slices.Repeat([]error{&refusal{}}, forgottenPolls), tc.released...)
+			w.oneRow()
+			time.Sleep(time.Hour)
+			if got, want := len(w.transcript()), 3+forgottenPolls; got != want {
+				t.Errorf("lines: got %d, want %d: intent, trigger, record and the polls", got, want)
+			}
+			if reason, _ := w.b.Halted("customers"); !strings.Contains(reason, "execution e1: service said no") {
+				t.Errorf("reason: got %q, want the execution and the service's words", reason)
+			}
+			w.wantSpool("customers-*.upsert.csv.gz.failed")
+			w.release("customers")
+			time.Sleep(time.Minute)
+			got := w.transcript()
+			for i := range got { // which second it is does not matter
+				_, line, _ := strings.Cut(got[i], " ")
+				got[i] = "1h0m0s " + line
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("transcript\n got %s\nwant %s", strings.Join(got, "\n     "), strings.Join(tc.want, "\n     "))
+			}
+			w.wantSpool()
 		})
 	}
 }
 
 func TestAPollThatIsAnsweredStartsTheCountOfRefusalsAnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		almost := slices.Repeat([]error{&refusal{}}, forgottenPolls-1)
 		w.polls = slices.Concat(almost, []error{&refusal{transient: true}}, almost)
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
+		w.oneRow()
 		time.Sleep(2 * time.Hour)
 		w.lastSaid(`confirm upsert 1/1 attempt 1 "e1"`)
 	})
 }
 
 func TestKeptFileOutlivesDiscardAndRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.triggers <- &refusal{}
 		m := testMapping()
 		m.Roll.Rows = 2
@@ -221,13 +192,9 @@ func TestKeptFileOutlivesDiscardAndRestart(t *testing.T) {
 		synctest.Wait()
 		lose(w.b, "customers")
 		synctest.Wait()
-		if _, halted := w.b.Halted("customers"); halted {
-			t.Error("halted after discard: got true, want false: the next owner starts afresh")
-		}
+		w.goesOn()
 		w.wantSpool("customers-*.delete.csv.gz.failed")
-		if err := w.stop(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.stop())
 		w.start(m)
 		w.wantSpool("customers-*.delete.csv.gz.failed")
 		if got := w.b.Status()[0].Kept; len(got) != 1 {
@@ -239,8 +206,7 @@ func TestKeptFileOutlivesDiscardAndRestart(t *testing.T) {
 // TestFileThatIsBuiltAgainIsKeptInThePlaceOfTheFormer: a restart while the mapping is halted
 // keeps no second file of the same rows.
 func TestFileThatIsBuiltAgainIsKeptInThePlaceOfTheFormer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.results = []contract.Results{{Status: contract.Failed, Cause: "duplicate headers"}}
 		m := testMapping()
 		m.Roll.Rows = 1
@@ -252,9 +218,7 @@ func TestFileThatIsBuiltAgainIsKeptInThePlaceOfTheFormer(t *testing.T) {
 			t.Fatalf("kept: got %q, want one file", kept)
 		}
 		for range 2 {
-			if err := w.stop(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, w.stop())
 			w.start(m)
 			a := w.left(101, contract.Import{Part: 1, Parts: 1, Attempt: 2, Execution: "e1", Refused: true, Mode: "CREATE_OR_UPDATE"})
 			a.Rebuild, a.File = true, strings.TrimSuffix(kept[0], spool.FailedSuffix)
@@ -270,9 +234,7 @@ func TestFileThatIsBuiltAgainIsKeptInThePlaceOfTheFormer(t *testing.T) {
 			}
 		}
 		w.transcript()
-		if err := w.b.Release("customers"); err != nil {
-			t.Fatal(err)
-		}
+		w.release("customers")
 		time.Sleep(time.Second)
 		w.lastSaid(`record upsert 1/1 attempt 2`)
 		time.Sleep(time.Minute)
@@ -284,17 +246,14 @@ func TestFileThatIsBuiltAgainIsKeptInThePlaceOfTheFormer(t *testing.T) {
 // TestAdoptedImportThatHasFinishedLeavesNoKeptFile: its mapping was halted, since it was not
 // known what became of it.
 func TestAdoptedImportThatHasFinishedLeavesNoKeptFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		const file = "customers-20261128T023643Z-v5j3ig.upsert.csv.gz"
 		w.open(Config{}, testMapping())
 		other, err := w.b.spool.Create(file + spool.FailedSuffix)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := other.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, other.Close())
 		a := w.left(101, contract.Import{Part: 1, Parts: 1, Attempt: 1, Execution: "e1", Mode: "CREATE_OR_UPDATE"})
 		a.File = file
 		w.adopt(a)
@@ -307,42 +266,32 @@ func TestAdoptedImportThatHasFinishedLeavesNoKeptFile(t *testing.T) {
 
 func TestDiscardStopsAnImportAtEveryStep(t *testing.T) {
 	for _, step := range []string{"intend", "trigger", "record", "poll", "output files", "confirm"} {
-		t.Run(step, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.hold = step
-				w.results = []contract.Results{{Status: contract.Finished, InError: 1}}
-				m := testMapping()
-				m.Roll.Rows = 1
-				w.start(m)
-				w.append(write(schemas.Upsert, "1"))
-				time.Sleep(time.Minute)
-				w.lastSaid(step + " is held")
-				w.append(write(schemas.Upsert, "2"))
-				w.p.dead.Store(true)
-				lose(w.b, "customers")
-				time.Sleep(3 * time.Hour)
-				w.said()
-				w.wantSpool()
+		each(t, step, func(_ *testing.T, w *world) {
+			w.hold = step
+			w.results = []contract.Results{{Status: contract.Finished, InError: 1}}
+			w.oneRow()
+			time.Sleep(time.Minute)
+			w.lastSaid(step + " is held")
+			w.append(write(schemas.Upsert, "2"))
+			w.p.dead.Store(true)
+			lose(w.b, "customers")
+			time.Sleep(3 * time.Hour)
+			w.said()
+			w.wantSpool()
 
-				w.change(func() { w.hold = "" })
-				w.p = &partition{}
-				w.append(write(schemas.Upsert, "3"))
-				time.Sleep(time.Minute)
-				w.lastSaid("confirm upsert 1/1")
-			})
+			w.change(func() { w.hold = "" })
+			w.p = &partition{}
+			w.append(write(schemas.Upsert, "3"))
+			time.Sleep(time.Minute)
+			w.lastSaid("confirm upsert 1/1")
 		})
 	}
 }
 
 func TestFencedIntentSendsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.unfit = errDisconnected
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
+		w.oneRow()
 		time.Sleep(time.Minute)
 		w.p.dead.Store(true)
 		time.Sleep(time.Hour)
@@ -359,13 +308,9 @@ func TestFencedIntentSendsNothing(t *testing.T) {
 }
 
 func TestCommitIsTriedAgainWhileThePartitionsAreOurs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.unfit = errDisconnected
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
+		w.oneRow()
 		time.Sleep(10 * time.Minute)
 		w.said()
 		w.change(func() { w.unfit = nil })
@@ -374,50 +319,11 @@ func TestCommitIsTriedAgainWhileThePartitionsAreOurs(t *testing.T) {
 	})
 }
 
-func TestStopLetsATriggerOnItsWayBeRecorded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.slow = 10 * time.Second
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
-		time.Sleep(time.Second)
-		if err := w.stop(); err != nil {
-			t.Fatal(err)
-		}
-		w.lastSaid(`10s record upsert 1/1 attempt 1 "e1"`)
-		w.wantSpool()
-	})
-}
-
-func TestStopCutsATriggerOffAfterTheGrace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.hold = "trigger"
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
-		time.Sleep(time.Second)
-		if err := w.stop(); err != nil {
-			t.Fatal(err)
-		}
-		if got, want := time.Since(w.begun), 26*time.Second; got != want {
-			t.Errorf("stopped after %v, want %v", got, want)
-		}
-		w.wantSpool()
-	})
-}
-
 func TestStopDoesNotSealAnOpenFileEarly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.start(testMapping())
 		w.append(write(schemas.Upsert, "1"))
-		if err := w.stop(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.stop())
 		w.said()
 		w.wantSpool()
 	})
@@ -425,8 +331,7 @@ func TestStopDoesNotSealAnOpenFileEarly(t *testing.T) {
 
 // Four imports of a day were used up by one file with a wrong header.
 func TestFileThatWouldFailAgainIsNotSentTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		again := contract.Results{Status: contract.Failed, Reason: "duplicate headers", Cause: "duplicate headers", SameAgain: true}
 		w.results = []contract.Results{again, again}
 		m := testMapping()
@@ -440,17 +345,10 @@ func TestFileThatWouldFailAgainIsNotSentTwice(t *testing.T) {
 		w.wantHalted("FAILED: duplicate headers")
 		w.wantSpool("customers-*.upsert.csv.gz.failed")
 		for range 2 { // a person has changed the ETL, the first time without effect
-			if err := w.b.Release("customers"); err != nil {
-				t.Fatal(err)
-			}
+			w.release("customers")
 			time.Sleep(time.Hour)
 		}
-		sends := 0
-		for _, line := range w.transcript() {
-			if strings.Contains(line, "trigger") {
-				sends++
-			}
-		}
+		sends := len(sent(w.transcript(), "trigger"))
 		if _, halted := w.b.Halted("customers"); sends != 2 || halted {
 			t.Errorf("after two releases: got %d sends, halted %v, want one for each", sends, halted)
 		}
@@ -460,8 +358,7 @@ func TestFileThatWouldFailAgainIsNotSentTwice(t *testing.T) {
 
 // What FAILED under a former owner is built again, and then waits for a person.
 func TestAdoptedFileThatWouldFailAgainIsNotSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.results = []contract.Results{{Status: contract.Failed, SameAgain: true}}
 		m := testMapping()
 		m.RetryFailed = 3
@@ -478,9 +375,7 @@ func TestAdoptedFileThatWouldFailAgainIsNotSent(t *testing.T) {
 		time.Sleep(time.Hour)
 		w.said()
 		w.wantHalted("execution e7: FAILED", "--show-reason")
-		if err := w.b.Release("customers"); err != nil {
-			t.Fatal(err)
-		}
+		w.release("customers")
 		time.Sleep(time.Minute)
 		w.lastSaid(`confirm upsert 1/1 attempt 2 "e1"`)
 		w.wantSpool()

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contract"
@@ -13,8 +12,7 @@ import (
 )
 
 func TestImportGoesThroughItsStepsInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.results = []contract.Results{{Status: contract.InProgress}, {Status: contract.InProgress}, {Status: contract.Finished, Read: 2}}
 		w.start(testMapping())
 		w.append(write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2", "a", "y"), write(schemas.Upsert, "1", "a", "z"))
@@ -36,8 +34,7 @@ func TestImportGoesThroughItsStepsInOrder(t *testing.T) {
 }
 
 func TestFilesOfAGenerationLoadInOrderAndAreConfirmedTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.start(testMapping())
 		w.append(write(schemas.Patch, "1", "b", "x"), write(schemas.Create, "2"), write(schemas.Upsert, "3"), write(schemas.Delete, "4"))
 		time.Sleep(time.Hour + time.Minute)
@@ -88,23 +85,17 @@ func TestTriggerIsRepeatedOnlyAsItsFailureAllows(t *testing.T) {
 			`5h0m0s intend upsert 1/1 attempt 1 "" holds 100-100`, `5h0m0s trigger 101`,
 		}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.hold = "record"
-				w.triggers <- tc.failure
-				m := testMapping()
-				m.Roll.Rows = 1
-				w.start(m)
-				w.append(write(schemas.Upsert, "1"))
-				time.Sleep(6 * time.Hour)
-				got := w.transcript()[2:4]
-				for i, want := range tc.want {
-					if !strings.HasPrefix(got[i], want) {
-						t.Errorf("line %d after the refusal: got %q, want %q…", i+1, got[i], want)
-					}
+		each(t, tc.name, func(t *testing.T, w *world) {
+			w.hold = "record"
+			w.triggers <- tc.failure
+			w.oneRow()
+			time.Sleep(6 * time.Hour)
+			got := w.transcript()[2:4]
+			for i, want := range tc.want {
+				if !strings.HasPrefix(got[i], want) {
+					t.Errorf("line %d after the refusal: got %q, want %q…", i+1, got[i], want)
 				}
-			})
+			}
 		})
 	}
 }
@@ -112,12 +103,8 @@ func TestTriggerIsRepeatedOnlyAsItsFailureAllows(t *testing.T) {
 // TestExecutionOfAnEarlierImportIsNoAnswer: something in between may answer a trigger with what the service
 // said to one before.
 func TestExecutionOfAnEarlierImportIsNoAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
+	inWorld(t, func(_ *testing.T, w *world) {
+		w.oneRow()
 		time.Sleep(time.Minute)
 		w.mu.Lock()
 		w.executions-- // the next trigger is answered e1 again
@@ -129,15 +116,11 @@ func TestExecutionOfAnEarlierImportIsNoAnswer(t *testing.T) {
 }
 
 func TestRefusedTriggersAreSpacedFurtherAndFurther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		for range 20 {
 			w.triggers <- &refusal{transient: true}
 		}
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
+		w.oneRow()
 		time.Sleep(10 * time.Minute)
 		lines := w.transcript()
 		if got := slices.IndexFunc(lines, func(s string) bool { return strings.Contains(s, "record") }); got != 42 {
@@ -150,13 +133,9 @@ func TestRefusedTriggersAreSpacedFurtherAndFurther(t *testing.T) {
 }
 
 func TestPollThatFailsChangesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.polls = []error{errDisconnected, &refusal{transient: true, after: 5 * time.Minute}, &refusal{}}
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
+		w.oneRow()
 		time.Sleep(time.Second)
 		w.lastSaid("record")
 		time.Sleep(time.Hour)
@@ -173,54 +152,42 @@ func TestPollThatFailsChangesNothing(t *testing.T) {
 // An import of a second is not to be noticed a minute after an outage.
 func TestOutageDoesNotLengthenTheIntervalOfPolling(t *testing.T) {
 	for name, failure := range map[string]error{"refused for now": &refusal{transient: true}, "no answer": errDisconnected} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.results = []contract.Results{{Status: contract.InProgress}, {Status: contract.Finished}}
-				w.polls = slices.Repeat([]error{failure}, 100)
-				m := testMapping()
-				m.Roll.Rows = 1
-				w.start(m)
-				w.append(write(schemas.Upsert, "1"))
-				time.Sleep(time.Hour)
-				last := time.Duration(0)
-				lines := w.transcript()[3:] // behind intent, trigger and record
-				if got := lines[len(lines)-1]; !strings.Contains(got, "confirm") {
-					t.Errorf("got %q at the end, want the import confirmed", got)
+		each(t, name, func(t *testing.T, w *world) {
+			w.results = []contract.Results{{Status: contract.InProgress}, {Status: contract.Finished}}
+			w.polls = slices.Repeat([]error{failure}, 100)
+			w.oneRow()
+			time.Sleep(time.Hour)
+			last := time.Duration(0)
+			lines := w.transcript()[3:] // behind intent, trigger and record
+			if got := lines[len(lines)-1]; !strings.Contains(got, "confirm") {
+				t.Errorf("got %q at the end, want the import confirmed", got)
+			}
+			for i, line := range lines {
+				at, what, _ := strings.Cut(line, " ")
+				now, err := time.ParseDuration(at)
+				if err != nil {
+					t.Fatal(err)
 				}
-				for i, line := range lines {
-					at, what, _ := strings.Cut(line, " ")
-					now, err := time.ParseDuration(at)
-					if err != nil {
-						t.Fatal(err)
-					}
-					most := 2 * time.Second
-					if i == 101 { // the first answer was that it still runs
-						most = 4 * time.Second
-					}
-					if now-last > most+time.Second { // the transcript tells whole seconds
-						t.Errorf("line %d, %s: got %v after the one before, want at most %v", i, what, now-last, most)
-					}
-					last = now
+				most := 2 * time.Second
+				if i == 101 { // the first answer was that it still runs
+					most = 4 * time.Second
 				}
-			})
+				if now-last > most+time.Second { // the transcript tells whole seconds
+					t.Errorf("line %d, %s: got %v after the one before, want at most %v", i, what, now-last, most)
+				}
+				last = now
+			}
 		})
 	}
 }
 
 // An execution may take a while to be known everywhere.
 func TestRefusedPollsAreSpreadOverMinutes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.polls = slices.Repeat([]error{&refusal{}}, forgottenPolls)
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
+		w.oneRow()
 		time.Sleep(2 * time.Minute)
-		if reason, halted := w.b.Halted("customers"); halted {
-			t.Errorf("halted within two minutes: %s", reason)
-		}
+		w.goesOn()
 		time.Sleep(8 * time.Minute)
 		if _, halted := w.b.Halted("customers"); !halted {
 			t.Error("got not halted after ten minutes, want it halted")
@@ -229,13 +196,9 @@ func TestRefusedPollsAreSpreadOverMinutes(t *testing.T) {
 }
 
 func TestHintPollsAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.results = slices.Repeat([]contract.Results{{Status: contract.InProgress}}, 20)
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
+		w.oneRow()
 		time.Sleep(5*time.Minute + 10*time.Second)
 		w.lastSaid("IN_PROGRESS")
 		w.change(func() { w.results = nil })
@@ -247,13 +210,9 @@ func TestHintPollsAtOnce(t *testing.T) {
 }
 
 func TestNamelessExecutionIsNamedByTheHint(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.nameless = map[int]bool{1: true}
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
+		w.oneRow()
 		time.Sleep(time.Hour)
 		w.said(`0s intend upsert 1/1 attempt 1 "" holds 100-100`, `0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,,\n", <nil>`)
 		w.b.Hint("", "101")
@@ -265,8 +224,7 @@ func TestNamelessExecutionIsNamedByTheHint(t *testing.T) {
 }
 
 func TestLateHintOfTheFileBeforeNamesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.nameless = map[int]bool{2: true}
 		w.polling = func() { w.b.Hint("e1", "101") }
 		w.start(testMapping())
@@ -282,20 +240,14 @@ func TestLateHintOfTheFileBeforeNamesNothing(t *testing.T) {
 // TestRepeatedHintNamesNothing: the service calls once more for an execution that has
 // ended, or another member passes that on. It is not the one that waits for its name.
 func TestRepeatedHintNamesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.nameless = map[int]bool{1: true, 2: true}
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
+		w.oneRow()
 		time.Sleep(time.Minute)
 		w.b.Hint("e1", "101")
 		time.Sleep(time.Minute)
 		w.lastSaid("confirm")
-		if err := w.b.Append("customers", write(schemas.Upsert, "2"), w.p, 101); err != nil {
-			t.Fatal(err)
-		}
+		w.add("customers", write(schemas.Upsert, "2"), w.p, 101)
 		time.Sleep(time.Minute)
 		w.b.Hint("e1", "101")
 		time.Sleep(time.Minute)
@@ -307,16 +259,13 @@ func TestRepeatedHintNamesNothing(t *testing.T) {
 }
 
 func TestHintNamesTheNamelessExecutionOfItsETL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.nameless = map[int]bool{1: true, 2: true}
 		a, b := testMapping(), testMapping()
 		b.Name, b.Loads = "orders", map[schemas.Op]files.Load{schemas.Upsert: {ETL: "201", Mode: "CREATE_OR_UPDATE"}}
 		w.start(a, b)
 		for _, mapping := range []string{"customers", "orders"} {
-			if err := w.b.Append(mapping, write(schemas.Upsert, "1"), w.p, 1); err != nil {
-				t.Fatal(err)
-			}
+			w.add(mapping, write(schemas.Upsert, "1"), w.p, 1)
 		}
 		time.Sleep(2 * time.Hour)
 		w.transcript()
@@ -336,8 +285,7 @@ func TestHintNamesTheNamelessExecutionOfItsETL(t *testing.T) {
 // A webhook of before, or one made by hand, may not say whose ETL it is of.
 func TestHintWithoutAnETLNamesTheOneNamelessExecutionThereIs(t *testing.T) {
 	for _, alone := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t)
+		inWorld(t, func(t *testing.T, w *world) {
 			w.nameless = map[int]bool{1: true}
 			a, b := testMapping(), testMapping()
 			b.Name = "orders"
@@ -356,13 +304,9 @@ func TestHintWithoutAnETLNamesTheOneNamelessExecutionThereIs(t *testing.T) {
 }
 
 func TestHintBeforeTheAnswerNamesTheExecution(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.nameless, w.slow = map[int]bool{1: true}, 10*time.Second
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
+		w.oneRow()
 		time.Sleep(5 * time.Second)
 		w.b.Hint("e1", "101")
 		time.Sleep(time.Minute)
@@ -371,16 +315,13 @@ func TestHintBeforeTheAnswerNamesTheExecution(t *testing.T) {
 }
 
 func TestHintNamesNoneOfTwoNamelessExecutions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.nameless = map[int]bool{1: true, 2: true}
 		a, b := testMapping(), testMapping()
 		b.Name = "orders"
 		w.start(a, b)
 		for _, mapping := range []string{"customers", "orders"} {
-			if err := w.b.Append(mapping, write(schemas.Upsert, "1"), w.p, 1); err != nil {
-				t.Fatal(err)
-			}
+			w.add(mapping, write(schemas.Upsert, "1"), w.p, 1)
 		}
 		time.Sleep(2 * time.Hour)
 		w.transcript()
@@ -391,13 +332,9 @@ func TestHintNamesNoneOfTwoNamelessExecutions(t *testing.T) {
 }
 
 func TestRowsInErrorAreObservedOnceTheyHaveEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.results = []contract.Results{{Status: contract.Finished, Read: 1, InError: 1}}
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
+		w.oneRow()
 		time.Sleep(time.Minute)
 		w.lastSaid("confirm")
 		w.wantSpool()

@@ -54,9 +54,7 @@ func TestOutputFilesThatAreNotThereYetAreAskedForAgain(t *testing.T) {
 		if got := lines[len(lines)-1]; asked < 5 || !strings.Contains(got, "poll e1: FINISHED") {
 			t.Errorf("after five minutes: got asked %d times and then %q, want some times and nothing further", asked, got)
 		}
-		if _, halted := w.b.Halted("customers"); halted {
-			t.Error("halted after five minutes: got true, want false")
-		}
+		w.goesOn()
 		w.change(func() { w.outputs = nil })
 		time.Sleep(2 * time.Minute)
 		_, lines = askedFor(w.transcript())
@@ -114,9 +112,7 @@ func TestOutputFilesAreAskedForTenMinutesBeforeTheMappingHalts(t *testing.T) {
 		w.start(testMapping())
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(time.Hour + 2*time.Second + rejects.Patience)
-		if _, halted := w.b.Halted("customers"); halted {
-			t.Errorf("halted before %v: got true, want false", rejects.Patience)
-		}
+		w.goesOn()
 		time.Sleep(2 * time.Minute)
 		w.wantHalted(rejects.Patience.String())
 		asked, _ := askedFor(w.transcript())
@@ -140,9 +136,7 @@ func TestOutagesDoNotCountAsFilesThatAreNotThere(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		w.change(func() { w.outputs = notThere })
 		time.Sleep(5 * time.Minute)
-		if _, halted := w.b.Halted("customers"); halted {
-			t.Error("halted: got true, want the time to begin again after the outage")
-		}
+		w.goesOn()
 		w.change(func() { w.outputs = nil })
 		time.Sleep(2 * time.Minute)
 		w.lastSaid("confirm")
@@ -162,9 +156,7 @@ func TestReleaseAsksForTheOutputFilesOnceMore(t *testing.T) {
 	}
 	release := func(w *world) []string {
 		w.t.Helper()
-		if err := w.b.Release("customers"); err != nil {
-			w.t.Fatal(err)
-		}
+		w.release("customers")
 		time.Sleep(time.Minute)
 		asked, lines := askedFor(w.transcript())
 		if _, halted := w.b.Halted("customers"); halted || asked != 1 {
@@ -198,8 +190,7 @@ func TestReleaseAsksForTheOutputFilesOnceMore(t *testing.T) {
 
 // Counters that account for every row leave none in error.
 func TestCountersThatAccountForEveryRowNeedNoOutputFiles(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.outputs = notThere
 		w.results = []contract.Results{{Status: contract.Finished, InError: -1, Inserted: 1, Updated: 1}}
 		got := w.rejected(testMapping(), write(schemas.Upsert, "1"), write(schemas.Upsert, "2"))
@@ -217,9 +208,7 @@ func TestAdoptedImportHaltsWhileRowsInErrorAreNotNamed(t *testing.T) {
 		w.wantHalted("execution e7")
 		w.log = []schemas.Write{write(schemas.Upsert, "1")}
 		w.change(func() { w.outputs, w.files = nil, "k,error\n1,bad\n" })
-		if err := w.b.Release("customers"); err != nil {
-			t.Fatal(err)
-		}
+		w.release("customers")
 		time.Sleep(time.Minute)
 		w.lastSaid(`confirm upsert 1/1 attempt 1 "e7" holds 100-102`)
 	})
@@ -250,9 +239,7 @@ func TestOutputFilesWaitForRoom(t *testing.T) {
 		w.start(testMapping())
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(24 * time.Hour)
-		if _, halted := w.b.Halted("customers"); halted {
-			t.Error("halted: got true, want it to wait")
-		}
+		w.goesOn()
 		w.change(func() { w.outputs = nil })
 		time.Sleep(time.Minute)
 		w.lastSaid("confirm upsert 1/1")
@@ -278,41 +265,35 @@ func TestImportOfWhichFewerRowsWereReadThanSentIsNotConfirmed(t *testing.T) {
 		{"it does not say", fewer(-1, 0), true},
 		{"it does not say what it has loaded", contract.Results{Status: contract.Finished, Read: 1, Inserted: -1, Updated: -1, Deleted: -1}, true},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.readsNone, w.results = true, slices.Repeat([]contract.Results{tc.first}, 100)
-				w.files = "k,error\n1,bad\n"
-				w.start(testMapping())
-				w.append(write(schemas.Upsert, "1"), write(schemas.Upsert, "2"), write(schemas.Upsert, "3"))
-				time.Sleep(time.Hour + 5*time.Minute)
-				if tc.confirmed {
-					w.lastSaid("confirm")
-					return
-				}
-				synctest.Wait()
-				imp := w.b.Status()[0].Import
-				if imp == nil || imp.LastErr == nil || !strings.Contains(imp.LastErr.Error(), "of the 3 rows that it was sent; it is asked again until 2") {
-					t.Fatalf("meanwhile: got %+v, want the rows read, and when the mapping halts", imp)
-				}
-				time.Sleep(10 * time.Minute)
-				w.wantHalted("of the 3 rows that it was sent (asked again for 10m0s)", "execution e1", "feedsink imports release")
-				if got := w.b.Status()[0].Import; got.Step != contract.Halting || !got.Loaded {
-					t.Errorf("import: got %+v, want it halted, and its file loaded", got)
-				}
-				if err := w.b.Release("customers"); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(time.Minute)
+		each(t, tc.name, func(t *testing.T, w *world) {
+			w.readsNone, w.results = true, slices.Repeat([]contract.Results{tc.first}, 100)
+			w.files = "k,error\n1,bad\n"
+			w.start(testMapping())
+			w.append(write(schemas.Upsert, "1"), write(schemas.Upsert, "2"), write(schemas.Upsert, "3"))
+			time.Sleep(time.Hour + 5*time.Minute)
+			if tc.confirmed {
 				w.lastSaid("confirm")
-			})
+				return
+			}
+			synctest.Wait()
+			imp := w.b.Status()[0].Import
+			if imp == nil || imp.LastErr == nil || !strings.Contains(imp.LastErr.Error(), "of the 3 rows that it was sent; it is asked again until 2") {
+				t.Fatalf("meanwhile: got %+v, want the rows read, and when the mapping halts", imp)
+			}
+			time.Sleep(10 * time.Minute)
+			w.wantHalted("of the 3 rows that it was sent (asked again for 10m0s)", "execution e1", "feedsink imports release")
+			if got := w.b.Status()[0].Import; got.Step != contract.Halting || !got.Loaded {
+				t.Errorf("import: got %+v, want it halted, and its file loaded", got)
+			}
+			w.release("customers")
+			time.Sleep(time.Minute)
+			w.lastSaid("confirm")
 		})
 	}
 }
 
 func TestRowsThatAreReadLateConfirmTheImport(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.results = []contract.Results{{Status: contract.Finished, Read: 1}, {Status: contract.Finished, Read: 1}, {Status: contract.InProgress}, {Status: contract.Finished, Read: 2}}
 		w.start(testMapping())
 		w.append(write(schemas.Upsert, "1"), write(schemas.Upsert, "2"))
@@ -322,8 +303,7 @@ func TestRowsThatAreReadLateConfirmTheImport(t *testing.T) {
 }
 
 func TestAStatusThatTheInterfaceDoesNotHaveIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.results = slices.Repeat([]contract.Results{{Status: "CANCELLED"}}, 1000)
 		w.start(testMapping())
 		w.append(write(schemas.Upsert, "1"))

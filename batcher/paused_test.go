@@ -66,8 +66,7 @@ func TestFileThatWasNotSentWaitsWhileItsMappingIsPaused(t *testing.T) {
 }
 
 func TestOpenFileGoesOutWhenItIsAskedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.start(testMapping())
 		if _, err := w.b.Roll("customers", false); !errors.Is(err, ErrNothingOpen) {
 			t.Errorf("without a row: got %v, want %v", err, ErrNothingOpen)
@@ -103,8 +102,7 @@ func (asksReserve) Wait(_ string, _ *contract.Import, further bool) time.Duratio
 }
 
 func TestReserveIsTakenOnlyIfThatIsAskedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.open(Config{Gate: asksReserve{}}, testMapping())
 		w.run()
 		w.append(write(schemas.Upsert, "1"))

@@ -14,8 +14,7 @@ import (
 // The deletes of a generation are loaded; what is left of it is built from the
 // same records and no others.
 func TestRebuiltGenerationHasTheMissingFilesOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		m := testMapping()
 		m.Roll.Rows = 2
 		w.open(Config{}, m)
@@ -55,8 +54,7 @@ func TestRebuiltGenerationHasTheMissingFilesOnly(t *testing.T) {
 
 // Of a compacted topic, the last record of a generation may be gone.
 func TestRebuiltGenerationIsCompleteOnceItsEndIsPassed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.start(testMapping())
 		a := w.left(103, contract.Import{Part: 1, Parts: 1, Attempt: 1})
 		a.Rebuild = true
@@ -96,8 +94,7 @@ func TestRowThatIsMissingFromALoadedPartIsADeadLetterWhereItsCallIsRefused(t *te
 }
 
 func TestRebuiltGenerationWithoutRecordsIsConfirmed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.start(testMapping())
 		a := w.left(103, contract.Import{Part: 2, Parts: 2, Attempt: 1})
 		a.Rebuild = true
@@ -119,27 +116,23 @@ func TestRebuiltGenerationWithOtherFilesIsSentWhole(t *testing.T) {
 		{"another mode", contract.Import{Part: 2, Parts: 2, Mode: "UPDATE_ONLY", Attempt: 4}, `delete 1/2 attempt 1`},
 		{"the same", contract.Import{Part: 2, Parts: 2, Mode: "CREATE_OR_UPDATE", Attempt: 4}, `upsert 2/2 attempt 4`},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.hold = "trigger"
-				w.start(testMapping())
-				a := w.left(102, tc.from)
-				a.Rebuild = true
-				w.adopt(a)
-				w.read(w.p, 100, write(schemas.Delete, "1"))
-				w.read(w.p, 101, write(schemas.Upsert, "2"))
-				if got := w.transcript(); !strings.Contains(got[0], "intend "+tc.want) {
-					t.Errorf("first intent: got %q, want %q", got[0], tc.want)
-				}
-			})
+		each(t, tc.name, func(t *testing.T, w *world) {
+			w.hold = "trigger"
+			w.start(testMapping())
+			a := w.left(102, tc.from)
+			a.Rebuild = true
+			w.adopt(a)
+			w.read(w.p, 100, write(schemas.Delete, "1"))
+			w.read(w.p, 101, write(schemas.Upsert, "2"))
+			if got := w.transcript(); !strings.Contains(got[0], "intend "+tc.want) {
+				t.Errorf("first intent: got %q, want %q", got[0], tc.want)
+			}
 		})
 	}
 }
 
 func TestRebuiltFileThatFailedTooOftenIsKeptAndNotSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		m := testMapping()
 		m.RetryFailed = 1
 		w.start(m)
@@ -159,9 +152,7 @@ func TestRebuiltFileThatFailedTooOftenIsKeptAndNotSent(t *testing.T) {
 			t.Errorf("said: got %+v of %q, want the execution that can be asked for the words", said, reason)
 		}
 		w.wantSpool("customers-*.patch.csv.gz", "customers-*.upsert.csv.gz.failed")
-		if err := w.b.Release("customers"); err != nil {
-			t.Fatal(err)
-		}
+		w.release("customers")
 		time.Sleep(time.Minute)
 		if got, want := w.transcript()[0], `1h0m0s intend upsert 2/3 attempt 3 "" holds 100-101 100-101`; got != want {
 			t.Errorf("after the release: got %q, want %q", got, want)
@@ -171,8 +162,7 @@ func TestRebuiltFileThatFailedTooOftenIsKeptAndNotSent(t *testing.T) {
 }
 
 func TestRebuiltFileThatWasRefusedIsKeptAndNotSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.start(testMapping())
 		a := w.left(101, contract.Import{Part: 1, Parts: 1, Attempt: 1, Refused: true})
 		a.Rebuild = true
@@ -184,9 +174,7 @@ func TestRebuiltFileThatWasRefusedIsKeptAndNotSent(t *testing.T) {
 			t.Errorf("halted: got %v, %q, want it, and that the file was refused", halted, reason)
 		}
 		w.wantSpool("customers-*.upsert.csv.gz.failed")
-		if err := w.b.Release("customers"); err != nil {
-			t.Fatal(err)
-		}
+		w.release("customers")
 		time.Sleep(time.Minute)
 		w.lastSaid(`confirm upsert 1/1 attempt 1 "e1"`)
 		w.wantSpool()
@@ -204,35 +192,26 @@ func TestTriesOfFormerOwnersCountOnceTheFileFailed(t *testing.T) {
 		{"FAILED once", contract.Import{Part: 1, Parts: 1, Attempt: 2, Execution: "e7"}, 2},
 		{"FAILED twice", contract.Import{Part: 1, Parts: 1, Attempt: 3, Execution: "e7"}, 1},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.results = slices.Repeat([]contract.Results{{Status: contract.Failed}}, 10)
-				m := testMapping()
-				m.RetryFailed = 2
-				w.start(m)
-				a := w.left(101, tc.from)
-				a.Rebuild = true
-				w.adopt(a)
-				w.read(w.p, 100, write(schemas.Upsert, "1"))
-				time.Sleep(time.Hour)
-				sends := 0
-				for _, line := range w.transcript() {
-					if strings.Contains(line, "trigger") {
-						sends++
-					}
-				}
-				if _, halted := w.b.Halted("customers"); sends != tc.want || !halted {
-					t.Errorf("got %d sends, halted %v, want %d and halted", sends, halted, tc.want)
-				}
-			})
+		each(t, tc.name, func(t *testing.T, w *world) {
+			w.results = slices.Repeat([]contract.Results{{Status: contract.Failed}}, 10)
+			m := testMapping()
+			m.RetryFailed = 2
+			w.start(m)
+			a := w.left(101, tc.from)
+			a.Rebuild = true
+			w.adopt(a)
+			w.read(w.p, 100, write(schemas.Upsert, "1"))
+			time.Sleep(time.Hour)
+			sends := len(sent(w.transcript(), "trigger"))
+			if _, halted := w.b.Halted("customers"); sends != tc.want || !halted {
+				t.Errorf("got %d sends, halted %v, want %d and halted", sends, halted, tc.want)
+			}
 		})
 	}
 }
 
 func TestRebuiltFileIsAFurtherTryToTheGate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		gate := &turnstile{}
 		gate.roll.Store(int64(time.Hour))
 		gate.retry.Store(int64(time.Minute))
@@ -258,8 +237,7 @@ func TestRebuiltFileIsAFurtherTryToTheGate(t *testing.T) {
 
 // Rows that may not go out before older ones must not keep those from being read.
 func TestSpoolIsNotFullWhileAGenerationLacksRecords(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.hold = "intend"
 		w.open(Config{}, testMapping())
 		w.b.segment, w.b.cfg.MaxBytes = 1, 1

@@ -86,9 +86,7 @@ func newSettledTable(t *testing.T, m files.Mapping) *settledTable {
 	}
 	t.Cleanup(func() {
 		client.Close()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		check(t, s.Close())
 	})
 	return &settledTable{t, m, s, client}
 }
@@ -98,9 +96,7 @@ func (to *settledTable) load(writes ...schemas.Write) {
 	to.t.Helper()
 	p := spool.NewPreview(mustRows(to.t, to.mapping))
 	for i := range writes {
-		if err := p.Add(&writes[i]); err != nil {
-			to.t.Fatal(err)
-		}
+		check(to.t, p.Add(&writes[i]))
 	}
 	for _, f := range p.Files(len(writes)) {
 		content := []byte(strings.Join(f.Lines, "\n") + "\n")

@@ -19,9 +19,7 @@ func TestRefusedWriteIsADeadLetterOfItsOwnPartition(t *testing.T) {
 		gone := write(schemas.Delete, "1")
 		w.second = &partition{}
 		w.log, w.secondLog = []schemas.Write{gone, gone}, []schemas.Write{gone, gone}
-		if err := w.b.Take("customers", gone, w.second, 101, false); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.b.Take("customers", gone, w.second, 101, false))
 		time.Sleep(time.Hour)
 		if got, want := w.steps(), "letter second[101], confirm 101-101"; got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -90,23 +90,20 @@ func TestRecordsOfARowShareItsFate(t *testing.T) {
 		{"a third create once", testMapping(), []int64{1, 1}, []schemas.Write{c("a", "x"), c("a", "y"), c("a", "z")}, []string{"100 of e1", "102 of e1", "101 of e2"}},
 		{"an upsert that another one has taken the place of", keeping, []int64{1, 0}, []schemas.Write{u("a", "x"), p("a", ""), u("b", "z")}, []string{"100 of e1", "102 of e1"}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.files = "k,error\n1,bad\n"
-				w.lenient = true
-				for _, rows := range tc.inError {
-					w.results = append(w.results, contract.Results{Status: contract.Finished, InError: rows})
+		each(t, tc.name, func(t *testing.T, w *world) {
+			w.files = "k,error\n1,bad\n"
+			w.lenient = true
+			for _, rows := range tc.inError {
+				w.results = append(w.results, contract.Results{Status: contract.Finished, InError: rows})
+			}
+			var got []string
+			for _, line := range w.rejected(tc.mapping, tc.writes...) {
+				if of, ok := strings.CutPrefix(line, "reject "); ok {
+					of, _, _ = strings.Cut(of, ":")
+					got = append(got, of)
 				}
-				var got []string
-				for _, line := range w.rejected(tc.mapping, tc.writes...) {
-					if of, ok := strings.CutPrefix(line, "reject "); ok {
-						of, _, _ = strings.Cut(of, ":")
-						got = append(got, of)
-					}
-				}
-				wantLines(t, got, tc.want...)
-			})
+			}
+			wantLines(t, got, tc.want...)
 		})
 	}
 }
@@ -163,9 +160,7 @@ func TestMappingHaltsWhereUnmatchedRowsCannotBecomeDeadLetters(t *testing.T) {
 			t.Errorf("reason: got %q, want nothing of output files, which are there", reason)
 		}
 		w.wantSpool("customers-*.upsert.csv.gz", "customers-*.upsert.csv.gz.errors")
-		if err := w.b.Release("customers"); err != nil {
-			t.Fatal(err)
-		}
+		w.release("customers")
 		time.Sleep(time.Minute)
 		_, lines = askedFor(w.transcript())
 		if len(lines) != 2 || !strings.Contains(lines[0], "1 rows of") || !strings.Contains(lines[1], "confirm") {

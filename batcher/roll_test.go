@@ -15,8 +15,7 @@ import (
 )
 
 func TestAgeRollsWithoutNewRecords(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.hold = "trigger"
 		w.start(testMapping())
 		time.Sleep(30 * time.Minute)
@@ -29,8 +28,7 @@ func TestAgeRollsWithoutNewRecords(t *testing.T) {
 }
 
 func TestRowsRollCountsDistinctKeys(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.hold = "intend"
 		m := testMapping()
 		m.Roll.Rows = 3
@@ -45,8 +43,7 @@ func TestRowsRollCountsDistinctKeys(t *testing.T) {
 }
 
 func TestBytesRoll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.hold = "intend"
 		m := testMapping()
 		m.Roll.Bytes = 1000
@@ -59,8 +56,7 @@ func TestBytesRoll(t *testing.T) {
 }
 
 func TestOpenFileGrowsWhileOneIsOnItsWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.results = []contract.Results{{Status: contract.InProgress}, {Status: contract.Finished}}
 		m := testMapping()
 		m.Roll.Rows = 2
@@ -90,15 +86,12 @@ func TestOpenFileGrowsWhileOneIsOnItsWay(t *testing.T) {
 }
 
 func TestClaimsAreOnePerAssignment(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(_ *testing.T, w *world) {
 		w.hold = "trigger"
 		w.start(testMapping())
 		other := &partition{}
 		for i, p := range []*partition{w.p, other, w.p, w.p, other} {
-			if err := w.b.Append("customers", write(schemas.Upsert, fmt.Sprint(i%3)), p, int64(i)); err != nil {
-				t.Fatal(err)
-			}
+			w.add("customers", write(schemas.Upsert, fmt.Sprint(i%3)), p, int64(i))
 		}
 		time.Sleep(time.Hour)
 		w.said(`1h0m0s intend upsert 1/1 attempt 1 "" holds 0-3 1-4`, `1h0m0s trigger is held`)
@@ -148,8 +141,7 @@ func TestGateHoldsBackRollsAndFurtherAttempts(t *testing.T) {
 }
 
 func TestAppendRefusesWhatIsNoRow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		m := testMapping()
 		delete(m.Loads, schemas.Delete)
 		w.start(m)
@@ -185,29 +177,26 @@ func TestRestartDoesNotLetAFileWaitLonger(t *testing.T) {
 		"its time of day comes":    {files.Roll{At: []time.Duration{9*time.Hour + 30*time.Minute}}, time.Hour - time.Minute, 30 * time.Minute},
 		"it is not known when":     {files.Roll{Age: time.Hour}, 0, time.Hour},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				m := testMapping()
-				m.Zone, m.Roll = tokyo, c.roll
-				if c.written > 0 {
-					w.p.written = w.begun.Add(-c.written)
-				}
-				w.start(m)
-				w.append(write(schemas.Upsert, "1"))
-				if got, want := w.b.Status()[0].Until, w.begun.Add(c.due); !got.Equal(want) {
-					t.Errorf("due: got %v, want %v", got, want)
-				}
-				time.Sleep(c.due)
-				if got := sent(w.transcript(), "trigger"); len(got) != 1 {
-					t.Errorf("got %q, want a file", got)
-				}
-				time.Sleep(time.Minute)
-				w.append(write(schemas.Upsert, "2"))
-				if got := w.b.Status()[0].Until; c.roll.Age > 0 && !got.Equal(time.Now().Add(c.roll.Age)) {
-					t.Errorf("the next one: got due at %v, want %v from now on", got, c.roll.Age)
-				}
-			})
+		each(t, name, func(t *testing.T, w *world) {
+			m := testMapping()
+			m.Zone, m.Roll = tokyo, c.roll
+			if c.written > 0 {
+				w.p.written = w.begun.Add(-c.written)
+			}
+			w.start(m)
+			w.append(write(schemas.Upsert, "1"))
+			if got, want := w.b.Status()[0].Until, w.begun.Add(c.due); !got.Equal(want) {
+				t.Errorf("due: got %v, want %v", got, want)
+			}
+			time.Sleep(c.due)
+			if got := sent(w.transcript(), "trigger"); len(got) != 1 {
+				t.Errorf("got %q, want a file", got)
+			}
+			time.Sleep(time.Minute)
+			w.append(write(schemas.Upsert, "2"))
+			if got := w.b.Status()[0].Until; c.roll.Age > 0 && !got.Equal(time.Now().Add(c.roll.Age)) {
+				t.Errorf("the next one: got due at %v, want %v from now on", got, c.roll.Age)
+			}
 		})
 	}
 }
@@ -216,32 +205,29 @@ func TestRestartDoesNotLetAFileWaitLonger(t *testing.T) {
 // it that this process runs for long, has had the table before, or that calls take the rows.
 func TestAnotherOwnerDoesNotLetAFileWaitLonger(t *testing.T) {
 	for name, auto := range map[string]bool{"rows": false, "rows that wait for calls": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				m := testMapping()
-				m.Auto, m.Roll = auto, files.Roll{Age: time.Hour}
+		each(t, name, func(t *testing.T, w *world) {
+			m := testMapping()
+			m.Auto, m.Roll = auto, files.Roll{Age: time.Hour}
+			if auto {
+				w.open(Config{Calls: &scriptedCalls{w: w}}, m)
+				w.run()
+			} else {
+				w.start(m)
+			}
+			for range 2 {
+				time.Sleep(24 * time.Hour)
+				w.b.Begin("customers")
+				w.p.written = time.Now().Add(-40 * time.Minute)
 				if auto {
-					w.open(Config{Calls: &scriptedCalls{w: w}}, m)
-					w.run()
+					w.offer(1, write(schemas.Upsert, "1"), func(o *waiting.Offer, _ *heldRecord) { o.Written = w.p.written })
 				} else {
-					w.start(m)
+					w.append(write(schemas.Upsert, "1"))
 				}
-				for range 2 {
-					time.Sleep(24 * time.Hour)
-					w.b.Begin("customers")
-					w.p.written = time.Now().Add(-40 * time.Minute)
-					if auto {
-						w.offer(1, write(schemas.Upsert, "1"), func(o *waiting.Offer, _ *heldRecord) { o.Written = w.p.written })
-					} else {
-						w.append(write(schemas.Upsert, "1"))
-					}
-					if got, want := w.b.Status()[0].Until, time.Now().Add(20*time.Minute); !got.Equal(want) {
-						t.Errorf("due: got %v, want %v", got, want)
-					}
-					lose(w.b, "customers")
+				if got, want := w.b.Status()[0].Until, time.Now().Add(20*time.Minute); !got.Equal(want) {
+					t.Errorf("due: got %v, want %v", got, want)
 				}
-			})
+				lose(w.b, "customers")
+			}
 		})
 	}
 }
@@ -253,8 +239,7 @@ func TestFileIsDueAtItsTimeOfDay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		m := testMapping()
 		m.Zone, m.Roll = tokyo, files.Roll{At: []time.Duration{12*time.Hour + 30*time.Minute, 9*time.Hour + 30*time.Minute}}
 		w.start(m)

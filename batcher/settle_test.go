@@ -68,9 +68,7 @@ func conflictingKeysOf(t *testing.T, m files.Mapping) (*world, *noCalls) {
 	w, peer := newWorld(t), &noCalls{}
 	w.open(Config{Peer: peer}, m)
 	w.run()
-	if err := w.b.Other("customers", write(schemas.Upsert, "1"), w.p, 99, false); err != nil {
-		t.Fatal(err)
-	}
+	w.other(write(schemas.Upsert, "1"), 99)
 	w.append(write(schemas.Delete, "1"))
 	time.Sleep(time.Minute + time.Second)
 	w.said(
@@ -84,9 +82,7 @@ func conflictingKeysOf(t *testing.T, m files.Mapping) (*world, *noCalls) {
 func TestRowThatIsAddedAgainStaysBehindNewerRowsOfItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, peer := conflictingKeys(t)
-		if err := w.b.Append("customers", write(schemas.Upsert, "1", "a", "new"), w.p, 101); err != nil {
-			t.Fatal(err)
-		}
+		w.add("customers", write(schemas.Upsert, "1", "a", "new"), w.p, 101)
 		peer.confirmed.Store(100)
 		time.Sleep(time.Hour)
 		w.said(
@@ -115,9 +111,7 @@ func TestRowThatIsAddedAgainHoldsNewerRowsOfFilesThatGoBefore(t *testing.T) {
 		m.DualLane, m.Roll.Age, m.MaxFile.Rows = true, time.Minute, 2
 		w, peer := conflictingKeysOf(t, m)
 		for i, key := range []string{"1", "2", "3"} {
-			if err := w.b.Append("customers", write(schemas.Upsert, key, "a", "new"), w.p, 101+int64(i)); err != nil {
-				t.Fatal(err)
-			}
+			w.add("customers", write(schemas.Upsert, key, "a", "new"), w.p, 101+int64(i))
 		}
 		peer.confirmed.Store(100)
 		time.Sleep(time.Hour)
@@ -133,9 +127,7 @@ func TestRowThatIsAddedAgainLeavesNewerPatchesOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, peer := conflictingKeys(t)
 		for i, row := range []schemas.Write{write(schemas.Upsert, "1", "a", "old"), write(schemas.Delete, "1"), write(schemas.Patch, "1", "a", "new"), write(schemas.Patch, "1", "b", "new")} {
-			if err := w.b.Append("customers", row, w.p, 101+int64(i)); err != nil {
-				t.Fatal(err)
-			}
+			w.add("customers", row, w.p, 101+int64(i))
 		}
 		peer.confirmed.Store(100)
 		time.Sleep(time.Hour)
@@ -150,9 +142,7 @@ func TestRowThatIsAddedAgainLeavesNewerPatchesOfNothing(t *testing.T) {
 func TestRowThatIsAddedAgainStaysBehindNewerPatchesOfTheOtherLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, peer := conflictingKeys(t)
-		if err := w.b.Append("customers", write(schemas.Upsert, "1", "a", "new", "b", "new"), w.p, 101); err != nil {
-			t.Fatal(err)
-		}
+		w.add("customers", write(schemas.Upsert, "1", "a", "new", "b", "new"), w.p, 101)
 		w.other(write(schemas.Patch, "1", "a", "newest"), 102)
 		peer.confirmed.Store(103)
 		time.Sleep(time.Hour)

@@ -28,9 +28,7 @@ func TestStartSweepsLeftoversAndKeepsWhatIsNotOurs(t *testing.T) {
 		"my-notes.csv",
 	}
 	for _, name := range append(gone, stay...) {
-		if err := os.WriteFile(filepath.Join(w.dir, name), []byte("12345"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(w.dir, name), []byte("12345"), 0o600))
 	}
 	w.open(Config{}, testMapping())
 	for _, name := range gone {
@@ -49,9 +47,7 @@ func TestStartSweepsLeftoversAndKeepsWhatIsNotOurs(t *testing.T) {
 	if got := w.b.Status()[0].Kept; len(got) != 2 {
 		t.Errorf("kept: got %q, want two files", got)
 	}
-	if err := w.b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.b.Close())
 }
 
 func TestSpoolHasOneProcess(t *testing.T) {
@@ -60,16 +56,12 @@ func TestSpoolHasOneProcess(t *testing.T) {
 	if s, err := spool.Open(w.dir); err == nil {
 		t.Fatalf("second owner of the spool: got %v, want an error", s)
 	}
-	if err := w.b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.b.Close())
 	s, err := spool.Open(w.dir)
 	if err != nil {
 		t.Fatalf("owner after the first has gone: got %v, want none", err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, s.Close())
 }
 
 func TestFilesAreTheOwnersAlone(t *testing.T) {
@@ -86,17 +78,12 @@ func TestFilesAreTheOwnersAlone(t *testing.T) {
 			t.Errorf("mode of %s: got %v, %v, want %v", path, info.Mode().Perm(), err, want)
 		}
 	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, file.Close())
+	check(t, w.b.Close())
 }
 
 func TestDiskErrorOnAppendAddsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.hold = "trigger"
 		w.start(testMapping())
 		w.b.segment = 1 // every entry fills a segment
@@ -108,9 +95,7 @@ func TestDiskErrorOnAppendAddsNothing(t *testing.T) {
 			}
 		}
 		back()
-		if err := w.b.Append("customers", write(schemas.Upsert, "3"), w.p, 102); err != nil {
-			t.Fatal(err)
-		}
+		w.add("customers", write(schemas.Upsert, "3"), w.p, 102)
 		if got := w.b.Status()[0].Rows; got != 2 {
 			t.Errorf("rows: got %d, want 2: what was refused was not added", got)
 		}
@@ -127,8 +112,7 @@ func TestDiskErrorOnAppendAddsNothing(t *testing.T) {
 }
 
 func TestSealIsRepeatedUntilTheDiskTakesIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.start(testMapping())
 		w.append(write(schemas.Upsert, "1"))
 		back := w.breakDisk()
@@ -206,24 +190,17 @@ func TestStopEndsAnIntentThatWaitsAfterTheLedgerRefusedIt(t *testing.T) {
 func (w *world) breakDisk() (back func()) {
 	w.t.Helper()
 	moved := w.dir + "-away"
-	if err := errors.Join(os.Rename(w.dir, moved), os.WriteFile(w.dir, nil, 0o600)); err != nil {
-		w.t.Fatal(err)
-	}
+	check(w.t, errors.Join(os.Rename(w.dir, moved), os.WriteFile(w.dir, nil, 0o600)))
 	return func() {
-		if err := errors.Join(os.Remove(w.dir), os.Rename(moved, w.dir)); err != nil {
-			w.t.Fatal(err)
-		}
+		check(w.t, errors.Join(os.Remove(w.dir), os.Rename(moved, w.dir)))
 	}
 }
 
 func TestRemovedSpoolIsMadeAnewWithItsLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.hold = "trigger"
 		w.start(testMapping())
-		if err := os.RemoveAll(w.dir); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.RemoveAll(w.dir))
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(2 * time.Hour)
 		w.lastSaid("trigger is held")
@@ -236,8 +213,7 @@ func TestRemovedSpoolIsMadeAnewWithItsLock(t *testing.T) {
 }
 
 func TestFileThatIsGoneBeforeItIsSentAgainIsBuiltAnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.results = []contract.Results{{Status: contract.Failed, Reason: "busy"}}
 		w.polling = func() {
 			if err := os.RemoveAll(w.dir); err != nil {

@@ -42,15 +42,11 @@ func TestStepThatIsTriedAgainGoesOnSinceItsFirstTry(t *testing.T) {
 }
 
 func TestPollThatFailsSaysWhenTheNextOneIs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		for range 3 {
 			w.polls = append(w.polls, &refusal{transient: true, after: 10 * time.Minute})
 		}
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
+		w.oneRow()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if im := w.b.Status()[0].Import; im == nil || im.LastErr == nil || im.Again.Sub(w.begun) < 10*time.Minute || im.Again.Sub(w.begun) > 11*time.Minute {

@@ -30,16 +30,12 @@ func taking(t *testing.T) (*world, *noCalls, files.Mapping) {
 
 func (w *world) take(write schemas.Write, offset int64) {
 	w.t.Helper()
-	if err := w.b.Take("customers", write, w.p, offset, false); err != nil {
-		w.t.Fatal(err)
-	}
+	check(w.t, w.b.Take("customers", write, w.p, offset, false))
 }
 
 func (w *world) other(write schemas.Write, offset int64) {
 	w.t.Helper()
-	if err := w.b.Other("customers", write, w.p, offset, false); err != nil {
-		w.t.Fatal(err)
-	}
+	check(w.t, w.b.Other("customers", write, w.p, offset, false))
 }
 
 // steps is the transcript without times, files and claims that are not told apart.
@@ -100,12 +96,8 @@ func TestRowsBeforeATakenRowEndWithIt(t *testing.T) {
 		w.results, w.files = []contract.Results{{Status: contract.Finished, InError: 1}}, "k,a,error\n1,y,bad\n"
 		w.append(write(schemas.Upsert, "1", "a", "x"))
 		newer := write(schemas.Upsert, "1", "a", "y")
-		if err := w.b.Other("customers", newer, w.p, 101, true); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.b.Take("customers", newer, w.p, 101, true); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.b.Other("customers", newer, w.p, 101, true))
+		check(t, w.b.Take("customers", newer, w.p, 101, true))
 		time.Sleep(time.Hour)
 		if got, want := strings.Join(w.transcript(), "\n"), "reject 100 of e1: bad"; !strings.Contains(got, want) {
 			t.Errorf("got\n%s\nwant %s, too", got, want)
@@ -122,9 +114,7 @@ func TestTakenWriteIsNotSentBeforeItsOwnFile(t *testing.T) {
 		w.results = []contract.Results{{Status: contract.InProgress}}
 		w.append(write(schemas.Upsert, "2", "a", "x"))
 		time.Sleep(time.Minute + time.Second) // it is on its way
-		if err := w.b.Append("customers", write(schemas.Upsert, "1", "a", "x"), w.p, 101); err != nil {
-			t.Fatal(err)
-		}
+		w.add("customers", write(schemas.Upsert, "1", "a", "x"), w.p, 101)
 		w.take(write(schemas.Delete, "1"), 102)
 		time.Sleep(time.Hour)
 		if got, want := w.steps(), "landed, confirm 100-100, landed, call delete 1, confirm 101-102"; got != want {

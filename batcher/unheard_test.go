@@ -54,9 +54,7 @@ func TestPatchOfWhatTheOtherLaneDeletedIsADeadLetterThoughItIsInNoFile(t *testin
 				w.adopt(a)
 				w.run()
 				other := func(op schemas.Op, offset int64) {
-					if err := w.b.Other("customers", write(op, "1", "a", "z"), w.p, offset, false); err != nil {
-						t.Fatal(err)
-					}
+					w.other(write(op, "1", "a", "z"), offset)
 				}
 				w.read(w.p, 100, w.log[0])
 				other(schemas.Delete, 101)

@@ -37,10 +37,7 @@ func rollOut(t *testing.T) (w *world, p *rolling, peer *endless) {
 	p = &rolling{partition: w.p}
 	p.read.Store(102)
 	peer = &endless{ends: map[Partition]int64{p: 109}}
-	m := testMapping()
-	m.DualLane, m.Roll.Age = true, time.Minute
-	w.open(Config{Peer: peer}, m)
-	w.run()
+	w.beside(peer)
 	return w, p, peer
 }
 
@@ -49,9 +46,7 @@ func rollOut(t *testing.T) (w *world, p *rolling, peer *endless) {
 func TestImportIsConfirmedWhileARecordWaitsForTheOtherLanesRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p, _ := rollOut(t)
-		if err := w.b.Append("customers", write(schemas.Upsert, "1", "a", "x"), p, 101); err != nil {
-			t.Fatal(err)
-		}
+		w.add("customers", write(schemas.Upsert, "1", "a", "x"), p, 101)
 		time.Sleep(time.Hour)
 		w.said(
 			`1m0s intend upsert 1/1 attempt 1 "" holds 101-101`,
@@ -62,9 +57,7 @@ func TestImportIsConfirmedWhileARecordWaitsForTheOtherLanesRoutes(t *testing.T) 
 			`2m2s leave unread up to [109]: upsert 1/1 attempt 1 "e1" holds `,
 			`2m2s confirm upsert 1/1 attempt 1 "e1" holds 101-101`,
 		)
-		if err := w.b.Append("customers", write(schemas.Upsert, "2", "a", "y"), &partition{}, 7); err != nil {
-			t.Fatal(err)
-		}
+		w.add("customers", write(schemas.Upsert, "2", "a", "y"), &partition{}, 7)
 		time.Sleep(time.Hour)
 		w.lastSaid(`confirm upsert 1/1 attempt 1 "e2" holds 7-7`)
 	})
@@ -75,12 +68,8 @@ func TestImportIsConfirmedWhileARecordWaitsForTheOtherLanesRoutes(t *testing.T) 
 func TestConflictsBelowWhatIsReadAreReconciledWhileARecordWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p, peer := rollOut(t)
-		if err := w.b.Other("customers", write(schemas.Upsert, "1", "a", "call"), p, 100, false); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.b.Append("customers", write(schemas.Upsert, "1", "a", "row"), p, 101); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.b.Other("customers", write(schemas.Upsert, "1", "a", "call"), p, 100, false))
+		w.add("customers", write(schemas.Upsert, "1", "a", "row"), p, 101)
 		time.Sleep(10 * time.Minute)
 		w.lastSaid(`settle upsert 1/1 attempt 1 "e1" holds 101-101`)
 		if got := peer.sent.Load(); got != 0 {
@@ -101,14 +90,10 @@ func TestPartitionThatGoesOnIsReadToItsEnd(t *testing.T) {
 		w, p, peer := rollOut(t)
 		goesOn := &notes{world: w, noted: func() { p.goes.Store(true) }}
 		w.b.ledger = goesOn
-		if err := w.b.Append("customers", write(schemas.Upsert, "1", "a", "row"), p, 101); err != nil {
-			t.Fatal(err)
-		}
+		w.add("customers", write(schemas.Upsert, "1", "a", "row"), p, 101)
 		time.Sleep(10 * time.Minute)
 		w.lastSaid(`leave unread up to [109]: upsert 1/1 attempt 1 "e1" holds `)
-		if err := w.b.Other("customers", write(schemas.Upsert, "1", "a", "call"), p, 102, false); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.b.Other("customers", write(schemas.Upsert, "1", "a", "call"), p, 102, false))
 		p.read.Store(109)
 		peer.confirmed.Store(109)
 		time.Sleep(time.Minute)

@@ -44,22 +44,15 @@ func TestRowInErrorOfAConflictingKeyWaitsForTheOlderWrite(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, peer := rejecting(t, 2, "k,error\n1,bad\n2,bad\n"), &noCalls{answer: c.answer}
 				peer.refused.Store(c.lost)
-				m := testMapping()
-				m.DualLane, m.Roll.Age = true, time.Minute
-				w.open(Config{Peer: peer}, m)
-				w.run()
+				w.beside(peer)
 				if c.older != 0 {
-					if err := w.b.Other("customers", write(c.older, "1", "a", "x"), w.p, 99, false); err != nil {
-						t.Fatal(err)
-					}
+					w.other(write(c.older, "1", "a", "x"), 99)
 				}
 				w.results = append([]contract.Results{{Status: contract.InProgress}}, w.results...)
 				w.append(write(c.row, "1", "a", "y"), write(c.row, "2", "a", "y"))
 				time.Sleep(time.Minute + time.Second) // it is on its way
 				if c.newer != 0 {
-					if err := w.b.Other("customers", write(c.newer, "1", "a", "z"), w.p, 102, false); err != nil {
-						t.Fatal(err)
-					}
+					w.other(write(c.newer, "1", "a", "z"), 102)
 				}
 				time.Sleep(10 * time.Minute)
 				got := w.deadLetters()
@@ -98,9 +91,7 @@ func TestRowsInErrorThatWaitSurviveACrash(t *testing.T) {
 			for i := range w.log {
 				w.b.Covered("customers", w.log[i], w.p, int64(100+i))
 			}
-			if err := w.b.Other("customers", write(schemas.Patch, "1", "b", "z"), w.p, 102, false); err != nil {
-				t.Fatal(err)
-			}
+			w.other(write(schemas.Patch, "1", "b", "z"), 102)
 			time.Sleep(10 * time.Minute)
 			want := "100: bad"
 			if !settling { // else it is one since the former owner was told
@@ -134,10 +125,7 @@ func TestRowsThatTheOtherLaneDroppedAreNoDeadLetters(t *testing.T) {
 		t.Run(before.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, peer := rejecting(t, 1, "k,error\n1,no row has this key\n"), &noCalls{}
-				m := testMapping()
-				m.DualLane, m.Roll.Age = true, time.Minute
-				w.open(Config{Peer: peer}, m)
-				w.run()
+				w.beside(peer)
 				w.log = []schemas.Write{
 					write(before, "1", "a", "x"), write(schemas.Patch, "2", "a", "x"), write(schemas.Delete, "1", "", ""),
 					write(schemas.Patch, "1", "a", "y"), write(schemas.Patch, "1", "a", "z"), write(schemas.Patch, "3", "a", "y"),
@@ -146,8 +134,8 @@ func TestRowsThatTheOtherLaneDroppedAreNoDeadLetters(t *testing.T) {
 				for i := range w.log {
 					if !w.others[i] {
 						w.read(w.p, int64(100+i), w.log[i])
-					} else if err := w.b.Other("customers", w.log[i], w.p, int64(100+i), false); err != nil {
-						t.Fatal(err)
+					} else {
+						w.other(w.log[i], int64(100+i))
 					}
 				}
 				peer.confirmed.Store(103)
@@ -166,10 +154,7 @@ func TestRowsInErrorDoNotWaitForAPartitionThatIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := rejecting(t, 1, "k,error\n1,bad\n")
 		peer := &noCalls{ends: map[Partition]int64{w.p: 1000}}
-		m := testMapping()
-		m.DualLane, m.Roll.Age = true, time.Minute
-		w.open(Config{Peer: peer}, m)
-		w.run()
+		w.beside(peer)
 		w.append(write(schemas.Upsert, "1", "a", "y"))
 		time.Sleep(2 * time.Minute)
 		if got, want := w.deadLetters(), "100: bad"; got != want {
@@ -191,9 +176,7 @@ func TestRowInErrorIsADeadLetterIfTheNewerWriteIsRefused(t *testing.T) {
 			peer.ends = map[contract.Partition]int64{w.p: 103}
 			w.run()
 			other := func(offset int64) {
-				if err := w.b.Other("customers", write(schemas.Upsert, "1", "a", "z"), w.p, offset, false); err != nil {
-					t.Fatal(err)
-				}
+				w.other(write(schemas.Upsert, "1", "a", "z"), offset)
 			}
 			other(99)
 			w.append(write(schemas.Upsert, "1", "a", "y"), write(schemas.Upsert, "2", "a", "y"), write(schemas.Upsert, "3", "a", "y"))

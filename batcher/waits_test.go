@@ -67,13 +67,9 @@ func TestReconcilingTellsThatAPartitionWaitsForTheOtherLane(t *testing.T) {
 // told has an import that needs more of a partition say why it does not come.
 func told(t *testing.T, as func(*partition) Partition, why string) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		peer := &endless{ends: map[Partition]int64{as(w.p): 9}}
-		m := testMapping()
-		m.DualLane, m.Roll.Age = true, time.Minute
-		w.open(Config{Peer: peer}, m)
-		w.run()
+		w.beside(peer)
 		w.append(write(schemas.Upsert, "1", "a", "x"))
 		time.Sleep(90 * time.Second)
 		synctest.Wait()

@@ -72,10 +72,47 @@ func newWorld(t *testing.T) *world {
 	return &world{t: t, dir: t.TempDir(), p: &partition{}, begun: time.Now(), triggers: make(chan error, 100)}
 }
 
+// inWorld runs a test in a bubble with a world of its own.
+func inWorld(t *testing.T, test func(*testing.T, *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newWorld(t)) })
+}
+
+// each is the same, as a case of a test.
+func each(t *testing.T, name string, test func(*testing.T, *world)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inWorld(t, test) })
+}
+
+func check(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// oneRow starts a batcher whose files are full with one row, and there is one.
+func (w *world) oneRow() {
+	w.t.Helper()
+	m := testMapping()
+	m.Roll.Rows = 1
+	w.start(m)
+	w.append(write(schemas.Upsert, "1"))
+}
+
 // start opens and runs a batcher; call it inside a synctest bubble.
 func (w *world) start(mappings ...files.Mapping) {
 	w.t.Helper()
 	w.open(Config{}, mappings...)
+	w.run()
+}
+
+// beside starts a batcher whose mapping has another lane, too.
+func (w *world) beside(peer contract.Peer) {
+	w.t.Helper()
+	m := testMapping()
+	m.DualLane, m.Roll.Age = true, time.Minute
+	w.open(Config{Peer: peer}, m)
 	w.run()
 }
 
@@ -115,6 +152,24 @@ func (w *world) append(writes ...schemas.Write) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
+	}
+}
+
+// add appends one more.
+func (w *world) add(mapping string, write schemas.Write, p Partition, offset int64) {
+	w.t.Helper()
+	check(w.t, w.b.Append(mapping, write, p, offset))
+}
+
+func (w *world) release(mapping string) {
+	w.t.Helper()
+	check(w.t, w.b.Release(mapping))
+}
+
+func (w *world) goesOn() {
+	w.t.Helper()
+	if reason, halted := w.b.Halted("customers"); halted {
+		w.t.Errorf("halted: got %q, want it to go on", reason)
 	}
 }
 
