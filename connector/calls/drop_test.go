@@ -32,7 +32,7 @@ func TestDropForgetsWhatWaitsAndHearsOutWhatIsInFlight(t *testing.T) {
 	service := &script{}
 	cfg := config()
 	cfg.Concurrency = Concurrency{Start: 1, Max: 1}
-	run(t, cfg, service, func(t *testing.T, s *stage) {
+	run(t, cfg, service, func(_ *testing.T, s *stage) {
 		flying := s.from(1, "a", "1")
 		pass(time.Millisecond)
 		waiting := s.from(1, "b", "1")
@@ -56,7 +56,7 @@ func TestDroppedWriteIsNotTriedAgain(t *testing.T) {
 	for name, at := range map[string]time.Duration{"in flight": 5 * time.Millisecond, "backing off": 20 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			service := outage(errUnavailable, time.Second)
-			run(t, config(), service, func(t *testing.T, s *stage) {
+			run(t, config(), service, func(_ *testing.T, s *stage) {
 				o := s.from(1, "k", "1")
 				pass(at)
 				s.drop(of(1))
@@ -146,7 +146,7 @@ func TestAttemptOfAFormerOwnerSendsNothingMore(t *testing.T) {
 
 func TestDropFreesTheKeyBehindABackOff(t *testing.T) {
 	service := &script{answer: failsOnce(fault{status: 500, after: time.Hour})}
-	run(t, config(), service, func(t *testing.T, s *stage) {
+	run(t, config(), service, func(_ *testing.T, s *stage) {
 		s.from(1, "k", "1")
 		pass(20 * time.Millisecond)
 		other := s.from(2, "k", "2")
@@ -162,7 +162,7 @@ func TestMergedCallStaysForItsOtherOrigins(t *testing.T) {
 	cfg.Concurrency = Concurrency{Start: 1, Max: 1}
 	for name, at := range map[string]time.Duration{"waiting": 5 * time.Millisecond, "in flight": 15 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
-			run(t, cfg, service, func(t *testing.T, s *stage) {
+			run(t, cfg, service, func(_ *testing.T, s *stage) {
 				s.from(3, "first", "1")
 				dropped, kept := s.from(1, "k", "1"), s.from(2, "k", "2")
 				pass(at)

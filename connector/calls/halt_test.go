@@ -81,7 +81,7 @@ func TestRefusalHeldWhileTheMappingIsResumedIsTriedAgain(t *testing.T) {
 
 func TestDropForgetsWhatWaitsForItsMapping(t *testing.T) {
 	service := &script{}
-	run(t, config(), service, func(t *testing.T, s *stage) {
+	run(t, config(), service, func(_ *testing.T, s *stage) {
 		s.Halt("customers")
 		gone, behind, kept := s.from(1, "a", "1"), s.from(1, "a", "2"), s.from(2, "b", "1")
 		pass(time.Second)

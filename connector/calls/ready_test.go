@@ -187,7 +187,7 @@ func TestKeyIsAsUrgentAsWhatItStillHolds(t *testing.T) {
 	for name, dropped := range map[string]bool{"the urgent call has ended": false, "the urgent write is dropped": true} {
 		t.Run(name, func(t *testing.T) {
 			service := &script{}
-			run(t, ninetyAMinute(), service, func(t *testing.T, s *stage) {
+			run(t, ninetyAMinute(), service, func(_ *testing.T, s *stage) {
 				s.backlog(1, 1, 100)
 				pass(time.Second)
 				urgent := s.of(2, 100, schemas.Upsert, "k")

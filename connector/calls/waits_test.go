@@ -151,7 +151,7 @@ func TestPatchOfNothingEndsWithTheNewerWriteThatLeavesNothingOfIt(t *testing.T) 
 func TestKeysThatWereDroppedAreToldOfNoMore(t *testing.T) {
 	cfg := config()
 	cfg.Breaker.Failures = 1000
-	run(t, cfg, outage(errUnavailable, time.Hour), func(t *testing.T, s *stage) {
+	run(t, cfg, outage(errUnavailable, time.Hour), func(_ *testing.T, s *stage) {
 		s.put(schemas.Upsert, "k", "1")
 		s.put(schemas.Upsert, "l", "1")
 		pass(20 * time.Second)
