@@ -72,9 +72,9 @@ func TestCreateThatGotNoAnswerIsNotSentAsAnUpsert(t *testing.T) {
 	}
 }
 
-// TestRefusedCreateTellsWhetherItMayBeInTheTable: an earlier run was killed amid its call,
-// or the sink could not tell. One that was never carried out says nothing of the table.
-func TestRefusedCreateTellsWhetherItMayBeInTheTable(t *testing.T) {
+// TestRefusedCreateTellsThatItMayBeInTheTable: an earlier run was killed amid its call,
+// or the sink could not tell. One that was never carried out says nothing of it.
+func TestRefusedCreateTellsThatItMayBeInTheTable(t *testing.T) {
 	for _, c := range []struct{ killed, unsure bool }{{false, true}, {true, false}, {false, false}} {
 		w := newWorld(t)
 		why := refused
