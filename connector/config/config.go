@@ -8,6 +8,7 @@
 package config
 
 import (
+	"math"
 	"time"
 
 	"github.com/feedsink/feedsink/router"
@@ -239,9 +240,21 @@ func mappingDefaults() router.Mapping {
 			Roll:        router.Roll{Rows: 500_000, Bytes: 256 << 20, Age: 2 * time.Hour},
 			MaxFile:     router.MaxFile{Bytes: 100 << 20},
 			SlotsPerDay: 12,
-			Reserve:     2,
+			Reserve:     unwritten,
 			RetryFailed: 1,
 			Timezone:    "UTC",
 		},
+	}
+}
+
+// unwritten is the number of which the file says nothing, where the default depends on another.
+const unwritten = math.MinInt
+
+// usualReserve keeps two of a day's slots back, and of three at most all but one.
+func (c *Config) usualReserve() {
+	for i := range c.Mappings {
+		if imports := &c.Mappings[i].Imports; imports.Reserve == unwritten {
+			imports.Reserve = max(0, min(2, imports.SlotsPerDay-1))
+		}
 	}
 }

@@ -97,6 +97,7 @@ func (f *findings) decode(data []byte, env func(string) (string, bool), may lack
 	}
 	cfg := defaults()
 	(&decoder{findings: f, env: env, noSecrets: may.secrets}).value("", root, reflect.ValueOf(&cfg).Elem())
+	cfg.usualReserve()
 	return &cfg
 }
 

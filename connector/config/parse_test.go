@@ -110,6 +110,22 @@ func TestParseKeepsZeroWhereTheFileSaysZero(t *testing.T) {
 	}
 }
 
+// TestReserveLeavesASlotForFiles has fewer slots than the usual reserve needs.
+func TestReserveLeavesASlotForFiles(t *testing.T) {
+	batch := strings.Replace(base, "{lane: immediate}", "{lane: batch}", 1) + "    imports: {upsert: {etl: \"101\", mode: CREATE_OR_UPDATE}, columns: [customerNumber], "
+	for written, want := range map[string]int{"slotsPerDay: 1": 0, "slotsPerDay: 2": 1, "slotsPerDay: 3": 2, "slotsPerDay: 2, reserve: 0": 0, "slotsPerDay: 2, reserve: ": 1} {
+		if got := parse(t, batch+written+"}\n").Mappings[0].Imports.Reserve; got != want {
+			t.Errorf("%s: got a reserve of %d, want %d", written, got, want)
+		}
+	}
+	for _, written := range []string{"slotsPerDay: 2, reserve: 2", "slotsPerDay: 1, reserve: 1", "reserve: -1"} {
+		found := problems(t, batch+written+"}\n")
+		if len(found) != 1 || found[0].Path != "mappings[0].imports.reserve" || found[0].Hint == "" {
+			t.Errorf("%s: got %v, want one problem at the reserve, with a hint", written, found)
+		}
+	}
+}
+
 func TestWeightIsANumberAboveZero(t *testing.T) {
 	with := func(weight string) string {
 		return strings.Replace(base, "{lane: immediate}", "{lane: immediate, weight: "+weight+"}", 1)

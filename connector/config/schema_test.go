@@ -74,7 +74,9 @@ func structKeys(v reflect.Value, path string, found map[string]any) {
 	case v.Kind() == reflect.Slice:
 		item := reflect.New(v.Type().Elem()).Elem()
 		if item.Type() == reflect.TypeFor[router.Mapping]() {
-			item.Set(reflect.ValueOf(mappingDefaults()))
+			usual := Config{Mappings: []router.Mapping{mappingDefaults()}}
+			usual.usualReserve()
+			item.Set(reflect.ValueOf(usual.Mappings[0]))
 		}
 		structKeys(item, path+"[]", found)
 	case v.Kind() == reflect.Struct && wantsBlock(v.Type()):

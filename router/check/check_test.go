@@ -200,9 +200,9 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 			}, `imports.maxFile.bytes: 2048: at least 4KiB, for the header and a row; hint: write 0 for no limit`,
 		},
 		{"retries", func(m *router.Mapping) { m.Imports.RetryFailed = -1 }, `imports.retryFailed: -1: not below 0`},
-		{"no slots", func(m *router.Mapping) { m.Imports.SlotsPerDay, m.Imports.Reserve = 0, 0 }, `imports.slotsPerDay: 0: from 1 to 1000000`},
-		{"more slots than are counted", func(m *router.Mapping) { m.Imports.SlotsPerDay = 99999999999 }, `imports.slotsPerDay: 99999999999: from 1 to 1000000`},
-		{"reserve", func(m *router.Mapping) { m.Imports.Reserve = 12 }, `imports.reserve: 12: from 0 to slotsPerDay (12) less one`},
+		{"no slots", func(m *router.Mapping) { m.Imports.SlotsPerDay, m.Imports.Reserve = 0, 0 }, `imports.slotsPerDay: 0: from 1 to 1000000; hint: write how many imports of a day the table may take, such as 12`},
+		{"more slots than are counted", func(m *router.Mapping) { m.Imports.SlotsPerDay = 99999999999 }, `imports.slotsPerDay: 99999999999: from 1 to 1000000; hint: write how many imports of a day the table may take, such as 12`},
+		{"reserve", func(m *router.Mapping) { m.Imports.Reserve = 12 }, `imports.reserve: 12: from 0 to slotsPerDay (12) less one; hint: leave it out for two, or for all but one of fewer than three`},
 		{"timezone", func(m *router.Mapping) { m.Imports.Timezone = "Mars/Base" }, `imports.timezone: "Mars/Base" is not a time zone; hint: write an IANA name such as Europe/Paris or UTC`},
 		{"local timezone", func(m *router.Mapping) { m.Imports.Timezone = "Local" }, `imports.timezone: "Local" is not a time zone; hint: write an IANA name such as Europe/Paris or UTC`},
 		{

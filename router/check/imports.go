@@ -58,10 +58,10 @@ func (m *mapping) imports() {
 		m.etlsFit() // that of a bundle's ETL is for all of its mappings
 	}
 	if n := imports.SlotsPerDay; n < 1 || n > mostSlots {
-		m.Report("imports.slotsPerDay", "", "%d: from 1 to %d", n, mostSlots)
+		m.Report("imports.slotsPerDay", "write how many imports of a day the table may take, such as 12", "%d: from 1 to %d", n, mostSlots)
 	}
 	if imports.Reserve < 0 || imports.Reserve > 0 && imports.Reserve >= imports.SlotsPerDay {
-		m.Report("imports.reserve", "", "%d: from 0 to slotsPerDay (%d) less one", imports.Reserve, imports.SlotsPerDay)
+		m.Report("imports.reserve", "leave it out for two, or for all but one of fewer than three", "%d: from 0 to slotsPerDay (%d) less one", imports.Reserve, imports.SlotsPerDay)
 	}
 	notNegative(m, "imports.retryFailed", imports.RetryFailed)
 	values.Zone(m.Reporter, "imports.timezone", imports.Timezone)
