@@ -38,6 +38,8 @@ func (r rewriter) Visit(node *ast.Node) {
 			return
 		}
 		ast.Patch(node, call(operators.Member, n.Node, n.Property))
+	case *ast.SliceNode:
+		ast.Patch(node, call(operators.Slice, n.Node, orNil(n.From), orNil(n.To)))
 	case *ast.BinaryNode:
 		// What is joined with a literal text is a text.
 		if _, ok := r.operators[n.Operator]; ok && comparedWithNil(n) == nil && (n.Operator != "+" || !isText(n.Left) && !isText(n.Right)) {
@@ -54,6 +56,14 @@ func sum(arguments []ast.Node) ast.Node {
 	}
 	both := &ast.PredicateNode{Node: call("+", &ast.PointerNode{Name: "acc"}, &ast.PointerNode{})}
 	return &ast.BuiltinNode{Name: "reduce", Arguments: []ast.Node{list, both, &ast.IntegerNode{}}}
+}
+
+// orNil is a part of an expression that may be left out.
+func orNil(node ast.Node) ast.Node {
+	if node == nil {
+		return &ast.NilNode{}
+	}
+	return node
 }
 
 func isText(node ast.Node) bool {

@@ -1,6 +1,7 @@
 // Package operators holds the operators and functions of conditions and expressions
-// that do another thing than the expr library's: where something is missing, and where
-// a number has more digits than can be computed with.
+// that do another thing than the expr library's: where something is missing, where
+// a number has more digits than can be computed with, and where a text has
+// characters of several bytes.
 //
 // It knows plain Go values. It knows nothing of records, mappings and texts of
 // expressions.
@@ -25,7 +26,7 @@ const Member = "."
 // what does not compare: here nil compares to nothing, and neither do values of
 // different types. Only the literal nil asks whether something is there: `x == nil`,
 // `x != nil`. Nor can a test be made with a sum that 64 bits cannot hold.
-var OfConditions = map[string]Function{
+var OfConditions = with(texts, map[string]Function{
 	"==":   func(v ...any) (any, error) { return alike(v[0], v[1]) && runtime.Equal(v[0], v[1]), nil },
 	"!=":   func(v ...any) (any, error) { return alike(v[0], v[1]) && !runtime.Equal(v[0], v[1]), nil },
 	"<":    func(v ...any) (any, error) { return ordered(v[0], v[1]) && runtime.Less(v[0], v[1]), nil },
@@ -37,15 +38,17 @@ var OfConditions = map[string]Function{
 	"-":    whole(subtract, binary(runtime.Subtract)),
 	"*":    whole(multiply, binary(runtime.Multiply)),
 	Member: func(v ...any) (any, error) { return member(v[0], v[1]), nil },
-}
+})
 
 // OfExpressions are those and the ones that compute: what they come to is written, so
 // that it must not be a number which only comes close.
-var OfExpressions = func() map[string]Function {
-	all := maps.Clone(OfConditions)
-	maps.Copy(all, computing)
+var OfExpressions = with(OfConditions, computing)
+
+func with(some, more map[string]Function) map[string]Function {
+	all := maps.Clone(some)
+	maps.Copy(all, more)
 	return all
-}()
+}
 
 // alike reports whether a and b are of one type, all numbers being one.
 func alike(a, b any) bool {
@@ -103,6 +106,10 @@ func member(a, b any) any {
 	case map[string]any:
 		if name, ok := b.(string); ok {
 			return a[name]
+		}
+	case string:
+		if i, ok := b.(int); ok {
+			return character(a, i)
 		}
 	case []any:
 		if i, ok := b.(int); ok {
