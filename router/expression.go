@@ -120,6 +120,9 @@ func reportExpression(at problem.Reporter, path string, err error, canonical boo
 	if name, unknown := strings.CutPrefix(located.Message, unknownFunction+" "); unknown {
 		hint = problem.Similar(name, builtin.Names...)
 	}
+	if strings.HasSuffix(located.Message, unknownZone) {
+		hint = values.HintZone
+	}
 	switch located.Message {
 	case `unexpected token Operator("=")`:
 		hint = "write == to compare"
@@ -135,10 +138,11 @@ var rootNames = []string{
 	rootHeaders, rootTopic, rootPartition, rootOffset, rootTimestamp, rootKafkaKey, rootValue,
 }
 
-// What the library says of a name, and we of a function.
+// What the library says of a name, and we of a function and of a zone.
 const (
 	unknownName     = "unknown name"
 	unknownFunction = "unknown function"
+	unknownZone     = "is not a time zone"
 )
 
 // refusal finds the first thing that a condition may not use. A name that is not
@@ -155,6 +159,11 @@ func (r *refusal) Visit(node *ast.Node) {
 	case *ast.BuiltinNode:
 		if slices.Contains(impure, n.Name) {
 			message = n.Name + " is not available: the result may depend on nothing but the record"
+		}
+		if n.Name == "date" && len(n.Arguments) == 3 && isText(n.Arguments[2]) {
+			if _, err := operators.Zone(n.Arguments[2].(*ast.StringNode).Value); err != nil {
+				message = err.Error()
+			}
 		}
 	case *ast.CallNode:
 		message = unknownFunction

@@ -1,7 +1,7 @@
 // Package operators holds the operators and functions of conditions and expressions
 // that do another thing than the expr library's: where something is missing, where
-// a number has more digits than can be computed with, and where a text has
-// characters of several bytes.
+// a number has more digits than can be computed with, where a text has characters of several
+// bytes, and where the library asks for the machine's time zone.
 //
 // It knows plain Go values. It knows nothing of records, mappings and texts of
 // expressions.
@@ -27,6 +27,7 @@ const Member = "."
 // different types. Only the literal nil asks whether something is there: `x == nil`,
 // `x != nil`. Nor can a test be made with a sum that 64 bits cannot hold.
 var OfConditions = with(texts, map[string]Function{
+	"date": date,
 	"==":   func(v ...any) (any, error) { return alike(v[0], v[1]) && runtime.Equal(v[0], v[1]), nil },
 	"!=":   func(v ...any) (any, error) { return alike(v[0], v[1]) && !runtime.Equal(v[0], v[1]), nil },
 	"<":    func(v ...any) (any, error) { return ordered(v[0], v[1]) && runtime.Less(v[0], v[1]), nil },

@@ -1,6 +1,7 @@
 package values
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -50,18 +51,29 @@ var epochUnits = map[string]epochUnit{
 }
 
 const (
-	hintZone = "write an IANA name such as Europe/Paris or UTC"
+	// HintZone is what to write for a time zone.
+	HintZone = "write an IANA name such as Europe/Paris or UTC"
 	// hintFormat shows the three ways to write a format.
 	hintFormat = "write %d.%m.%Y %H:%M:%S, or 02.01.2006 15:04:05 as Go does, or a count such as epochMillis"
 )
 
 // Zone reports a text that is not the name of a time zone.
 func Zone(at problem.Reporter, path, name string) *time.Location {
-	zone, err := time.LoadLocation(name)
-	if err != nil || name == "Local" { // Local would make the result depend on the machine
-		at.Report(path, hintZone, "%q is not a time zone", name)
+	zone, err := LoadZone(name)
+	if err != nil {
+		at.Report(path, HintZone, "%v", err)
 	}
 	return zone
+}
+
+// LoadZone is the time zone of an IANA name. The machine's own is none, by neither of its names:
+// the result would depend on the machine.
+func LoadZone(name string) (*time.Location, error) {
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" || name == "localtime" {
+		return nil, fmt.Errorf("%q is not a time zone", name)
+	}
+	return zone, nil
 }
 
 // newTimeFormat compiles `format` and `timezone`; day is true where a date is wanted

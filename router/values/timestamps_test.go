@@ -100,8 +100,8 @@ func TestFormatsThatCannotWorkAreRefused(t *testing.T) {
 		{"%d.%m", "", true, `format: "%d.%m" does not say year, month and day; hint: ` + hintFormat},
 		{"%Y-%m-%d %H:%M %Z", "", false, `format: "%Y-%m-%d %H:%M %Z" reads the name of a time zone, which many zones share; hint: write %z for an offset, or timezone for a fixed zone`},
 		{"%Q", "", false, `format: "%Q": `},
-		{"", "Mars/Base", false, `timezone: "Mars/Base" is not a time zone; hint: ` + hintZone},
-		{"", "Local", false, `timezone: "Local" is not a time zone; hint: ` + hintZone},
+		{"", "Mars/Base", false, `timezone: "Mars/Base" is not a time zone; hint: ` + HintZone},
+		{"", "Local", false, `timezone: "Local" is not a time zone; hint: ` + HintZone},
 	} {
 		_, problems := timeFormatOf(tc.format, tc.zone, tc.day)
 		if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), "fields[0]."+tc.want) {
