@@ -346,6 +346,29 @@ func TestTypesCheckCanonicalEvents(t *testing.T) {
 	}
 }
 
+// TestTheLengthOfATypeHoldsForEachElement also where the field says what its elements are.
+func TestTheLengthOfATypeHoldsForEachElement(t *testing.T) {
+	long := strings.Repeat("x", 600)
+	for _, f := range []router.Field{{As: "list", Of: "string"}, {As: "list"}, {}} {
+		for _, typed := range []router.Type{{Length: 600}, {As: "list", Length: 600}, {As: "list", Of: "string", Length: 600}} {
+			m := customers()
+			f.From, f.To, typed.Name = "notes", "notes", "notes"
+			m.Fields, m.Types = []router.Field{{From: "id", To: "customerNumber"}, f}, []router.Type{typed}
+			m.Routes, m.Imports = []router.Route{{Lane: "immediate"}}, router.Imports{}
+			r := compile(t, m)
+			for in, want := range map[string]string{
+				long:       ` upsert customers k a.customerNumber="k" a.notes=["` + long + `"]`,
+				long + "x": ` reject value: notes: each element: at most 600 characters`,
+			} {
+				rec := &router.Record{Topic: "crm.customers", Value: value(t, `{"id":"k","notes":["`+in+`"]}`)}
+				if got := story(routeOne(t, r, rec)); got != "immediate:"+want {
+					t.Errorf("%+v of %+v:\n got %s\nwant %s", f, typed, got, want)
+				}
+			}
+		}
+	}
+}
+
 func TestTypesHoldForMappedFieldsAndProperties(t *testing.T) {
 	m := mapped(router.Field{From: "note", To: "note", As: "string"})
 	m.Fields = append(m.Fields, router.Field{From: "paid", To: "paid"})

@@ -139,7 +139,7 @@ func New(at problem.Reporter, spec Spec, target *Target) *Converter {
 	of := c
 	if c.each != nil {
 		of = c.each
-		of.limit = spec.Length
+		of.limit = c.limit
 	}
 	of.scale, of.time = spec.Scale, format
 	of.trues, of.falses, of.comma = spec.True, spec.False, spec.Decimal == ","
