@@ -46,6 +46,7 @@ func ruleLength(limit int) string { return "at most " + strconv.Itoa(limit) + " 
 
 // Converter is a conversion with what the configuration says about it.
 type Converter struct {
+	as      string      // the conversion's word
 	convert conversion  // nil: only the length of texts is known
 	list    bool        // the conversion makes lists
 	scale   int         // of numbers: the power of ten they are multiplied with
@@ -100,7 +101,7 @@ const (
 // New compiles a conversion for a target and reports what of it cannot work; nil
 // where there is nothing to convert.
 func New(at problem.Reporter, spec Spec, target *Target) *Converter {
-	c := newConverter(at, spec.As, spec.Of, target.Section)
+	c := newConverter(at, spec.As, spec.Of)
 	numeric, temporal := spec.As, spec.As
 	if spec.Of != "" {
 		numeric, temporal = spec.Of, spec.Of
@@ -143,6 +144,7 @@ func New(at problem.Reporter, spec Spec, target *Target) *Converter {
 	}
 	of.scale, of.time = spec.Scale, format
 	of.trues, of.falses, of.comma = spec.True, spec.False, spec.Decimal == ","
+	fits(at, c, target)
 	return c
 }
 
@@ -174,7 +176,7 @@ func checkDecimal(at problem.Reporter, decimal, as string) {
 }
 
 // newConverter finds the conversions of `as` and `of`, nil where there is no as.
-func newConverter(at problem.Reporter, as, of string, section schemas.Section) *Converter {
+func newConverter(at problem.Reporter, as, of string) *Converter {
 	words := slices.Sorted(maps.Keys(conversions))
 	if of != "" && as != "list" {
 		at.Report("of", "write as: list", "only a list has elements")
@@ -182,16 +184,13 @@ func newConverter(at problem.Reporter, as, of string, section schemas.Section) *
 	if as == "" {
 		return nil
 	}
-	c := &Converter{convert: conversions[as], list: as == "list"}
-	switch {
-	case c.convert == nil:
+	c := &Converter{as: as, convert: conversions[as], list: as == "list"}
+	if c.convert == nil {
 		at.Report("as", problem.Suggest(as, words...), "unknown conversion %q", as)
 		return nil
-	case !takes(section, as):
-		at.Report("as", "", "%s %s", as, refuses[section])
 	}
 	if of != "" {
-		c.each = &Converter{convert: conversions[of]}
+		c.each = &Converter{as: of, convert: conversions[of]}
 		switch {
 		case of == "list":
 			at.Report("of", "", "a list holds no lists")
@@ -203,32 +202,11 @@ func newConverter(at problem.Reporter, as, of string, section schemas.Section) *
 	return c
 }
 
-// refuses says why a section could only refuse a conversion's result.
-var refuses = map[schemas.Section]string{
-	schemas.Subscriptions:  "is not what a subscription takes: true or false",
-	schemas.Segments:       "is not what a segmentation takes: true, false or the name of a segment",
-	schemas.DataCollection: "is not what dataCollection takes: a timestamp, and text",
-	schemas.Properties:     "is not what a property takes: text or a number",
-}
-
-// takes reports whether a section takes the result of a conversion.
-func takes(section schemas.Section, as string) bool {
-	switch section {
-	case schemas.Subscriptions:
-		return as == "boolean"
-	case schemas.Segments, schemas.DataCollection:
-		return !slices.Contains([]string{"integer", "number", "list"}, as) && (as != "boolean" || section == schemas.Segments)
-	case schemas.Properties:
-		return as != "list"
-	}
-	return true
-}
-
 // ofConstant is the conversion of what the configuration itself says: it is written
 // as the table takes it, and
 // nothing applies that says how the source writes it.
 func (c *Converter) ofConstant() *Converter {
-	constant := &Converter{convert: c.convert, limit: c.limit}
+	constant := &Converter{as: c.as, convert: c.convert, limit: c.limit}
 	if c.each != nil {
 		constant.each = c.each.ofConstant()
 	}

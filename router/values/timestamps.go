@@ -178,6 +178,11 @@ func formatted(t time.Time, layout string) schemas.Value {
 	return schemas.StringValue(string(t.AppendFormat(buffer[:0], layout)))
 }
 
+// neverZoned reports whether nothing says the zone of what is read.
+func (f *timeFormat) neverZoned() bool {
+	return f.zone == nil && (f.unit == epochDays || f.layout != "" && !f.zoned)
+}
+
 func (f *timeFormat) rule(standard string) string {
 	if f.format == "" {
 		return standard
