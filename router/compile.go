@@ -17,14 +17,16 @@ type mappingCompiler struct {
 	warnings problem.Reporter
 	m        *Mapping
 	c        *Compiled
+	all      []Mapping // those of the configuration
 	tests    tests
 	left     formula // of records that the mapping's when, and the routes so far, leave
 }
 
-func compile(m *Mapping, index int, problems *[]problem.Problem) *Compiled {
+func compile(all []Mapping, index int, problems *[]problem.Problem) *Compiled {
+	m := &all[index]
 	c := &Compiled{Name: m.Name, Index: index, KeyName: m.Key, Config: *m}
 	path := fmt.Sprintf("mappings[%d]", index)
-	b := &mappingCompiler{Reporter: problem.NewReporter(path, problems), warnings: problem.NewReporter(path, &c.Warnings), m: m, c: c}
+	b := &mappingCompiler{Reporter: problem.NewReporter(path, problems), warnings: problem.NewReporter(path, &c.Warnings), m: m, c: c, all: all}
 	c.Table = schemas.Table{Name: m.ProfileTable}
 	if m.CustomTable != "" {
 		c.Table = schemas.Table{Name: m.CustomTable, Custom: true}

@@ -46,8 +46,9 @@ const unreadName = "no field of the mapping reads %q, which is nil where records
 // nothing but its key, as a tombstone does, and most of Debezium's. Of a condition
 // that asks for more than the op and such values it cannot be told.
 func (b *mappingCompiler) warnOfDeletes() {
-	canonical := len(b.m.Fields) == 0
-	if b.c.when == nil || !canonical && b.m.Envelope != debezium {
+	canonical, ofDebezium := len(b.m.Fields) == 0, b.m.Envelope == debezium
+	bare := !canonical && !ofDebezium // of which only a tombstone has no value
+	if b.c.when == nil || bare && !b.deletesTombstones() {
 		return
 	}
 	e := &evaluation{env: map[string]any{}}
@@ -56,15 +57,38 @@ func (b *mappingCompiler) warnOfDeletes() {
 		ofEvent := slices.Contains([]string{"attributes", "subscriptions", "segments", "properties"}, member)
 		ofRow := member != "" && !strings.HasPrefix(member, "__") && (b.c.key == nil || !slices.Contains(b.c.key.columns, member))
 		switch {
-		case p.names[0] == "op":
-			e.env[p.variable] = schemas.Delete.String()
-		case p.ofRecord() || canonical && !ofEvent || !canonical && !ofRow:
+		case p.ofRecord() || canonical && p.names[0] != "op" && !ofEvent || ofDebezium && p.names[0] != "op" && !ofRow:
 			return
+		case p.names[0] == "op" && !bare:
+			e.env[p.variable] = schemas.Delete.String()
 		}
 	}
-	if !b.c.when(e) {
-		b.warnings.Report("when", `begin it with op == "delete" or`, "a delete that carries only its key is not the mapping's, so its row stays in the table")
+	hint := `begin it with op == "delete" or`
+	if bare {
+		hint = "begin it with value == nil or"
 	}
+	if !b.c.when(e) {
+		b.warnings.Report("when", hint, "a delete that carries only its key is not the mapping's, so its row stays in the table")
+	}
+}
+
+// deletesTombstones reports whether a record without a value may mean one of the mapping's rows.
+// It is nobody's where mappings divide a topic by what values say. Else there has to be an import
+// for deletes, or a call that has what it needs.
+func (b *mappingCompiler) deletesTombstones() bool {
+	readers := func(topic string) (n int) {
+		for i := range b.all {
+			if slices.Contains(b.all[i].Topics, topic) {
+				n++
+			}
+		}
+		return n
+	}
+	if !slices.ContainsFunc(b.m.Topics, func(topic string) bool { return readers(topic) == 1 }) {
+		return false
+	}
+	calls := slices.ContainsFunc(b.m.Routes, func(r Route) bool { return r.Lane == schemas.Immediate.String() })
+	return b.m.Imports.Delete != nil || calls && (b.c.Table.Custom || b.c.profileID != nil && b.c.profileID.root != "")
 }
 
 // members are the members of the value that are read by their bare names, each once.

@@ -323,6 +323,15 @@ func TestTheWholeValueIsNoFieldsValue(t *testing.T) {
 
 func TestWhenThatLeavesOutDeletesIsAWarning(t *testing.T) {
 	const want = `mappings[0].when: a delete that carries only its key is not the mapping's, so its row stays in the table; hint: begin it with op == "delete" or`
+	noDeletes := mappedOrders()
+	noDeletes.Routes = []router.Route{{Lane: "batch"}}
+	noDeletes.Imports = router.Imports{Upsert: &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}, Columns: []router.Column{{Name: "businessKey"}}}
+	byFile := noDeletes
+	byFile.Imports.Delete = &router.Import{ETL: "2", Mode: "DELETE"}
+	profiles := customers()
+	profiles.Fields, profiles.Routes, profiles.Imports = []router.Field{{From: "id", To: "customerNumber"}}, []router.Route{{Lane: "immediate"}}, router.Imports{}
+	known := profiles
+	known.ProfileID = "headers.profile"
 	for _, tc := range []struct {
 		m    router.Mapping
 		when string
@@ -341,12 +350,45 @@ func TestWhenThatLeavesOutDeletesIsAWarning(t *testing.T) {
 		{rows(), `op == "delete" or status == "PAID"`, false},
 		{rows(), `id > 7`, false},
 		{rows(), `__source.table == "orders"`, false},
-		{mappedOrders(), `status == "PAID"`, false},
+		{mappedOrders(), `status == "PAID"`, true},
+		{mappedOrders(), `value.status == "PAID"`, true},
+		{mappedOrders(), `value.op == "delete" or status == "PAID"`, true}, // a member like any other
+		{mappedOrders(), `value == nil or status == "PAID"`, false},
+		{mappedOrders(), `status == nil or status == "PAID"`, false},
+		{mappedOrders(), `not (status == "PAID")`, false},
+		{mappedOrders(), `status == "PAID" and headers.country == "FR"`, false},
+		{noDeletes, `status == "PAID"`, false},
+		{byFile, `status == "PAID"`, true},
+		{profiles, `value.status == "PAID"`, false},
+		{known, `value.status == "PAID"`, true},
 	} {
+		want := want
+		if len(tc.m.Fields) > 0 && tc.m.Envelope == "" {
+			want = strings.Replace(want, `op == "delete"`, "value == nil", 1)
+		}
 		tc.m.When = tc.when
 		got := compile(t, tc.m).Mappings()[0].Warnings
 		if len(got) > 0 != tc.warn || tc.warn && got[0].String() != want {
 			t.Errorf("%s: got %v, want a warning: %v", tc.when, got, tc.warn)
+		}
+	}
+}
+
+func TestMappingsThatDivideATopicMayLeaveOutDeletes(t *testing.T) {
+	paid, other := mappedOrders(), mappedOrders()
+	paid.When, other.When, other.Name, other.CustomTable = `kind == "paid"`, `kind == "other"`, "others", "others"
+	for i := range paid.Fields {
+		paid.Fields[i].From, other.Fields[i].From = "kind", "kind"
+	}
+	for _, c := range compile(t, paid, other).Mappings() {
+		if len(c.Warnings) > 0 {
+			t.Errorf("%s: got %v, want no warning", c.Name, c.Warnings)
+		}
+	}
+	other.Topics = []string{"others"}
+	for _, c := range compile(t, paid, other).Mappings() {
+		if len(c.Warnings) != 1 {
+			t.Errorf("%s, alone: got %v, want one warning", c.Name, c.Warnings)
 		}
 	}
 }

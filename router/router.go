@@ -148,7 +148,7 @@ func Compile(ms []Mapping) (*Router, []problem.Problem) {
 	r := &Router{topics: make(map[string]*Topic)}
 	var problems []problem.Problem
 	for i := range ms {
-		r.add(compile(&ms[i], i, &problems))
+		r.add(compile(ms, i, &problems))
 	}
 	joinBundles(r.mappings)
 	for _, c := range r.mappings {
