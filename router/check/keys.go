@@ -55,29 +55,58 @@ func (m *mapping) ownKeys(path string, f *router.Field) {
 	if tree, err := parser.Parse(f.Expr); f.Expr != "" && err == nil {
 		computed = tree.Node
 	}
+	at, hint := ".expr", "have it read what tells records apart"
+	if f.Expr == "" {
+		at, hint = ".from", origin
+	}
 	switch {
 	case f.Value != "":
 		m.Report(path+".value", origin, "the key %q is the same for every record, so that all of them would be one row", f.To)
 	case f.Default != "":
 		m.Report(path+".default", "remove it: a record without a key is a dead letter", common, f.To)
-	case f.Expr == "" && readsNothing(computed):
-		m.Report(path+".from", origin, shared, f.To)
 	case readsNothing(computed):
-		m.Report(path+".expr", "have it read what tells records apart", shared, f.To)
+		m.Report(path+at, hint, shared, f.To)
 	case isTest(computed):
-		m.Report(path+".expr", "have it come to what tells records apart", "comes to true or false: a key is text or a whole number")
+		m.Report(path+at, "have it come to what tells records apart", "comes to true or false: a key is text or a whole number")
 	case hasDefault(computed):
-		m.Report(path+".expr", "leave out what stands for a key that is missing: a record without a key is a dead letter", common, f.To)
+		m.Report(path+at, "leave out what stands for a key that is missing: a record without a key is a dead letter", common, f.To)
+	default:
+		m.ownPlaces(path+at, f.To, computed)
+	}
+}
+
+// ownPlaces refuses keys of a record's time, or of half its place: records of one time are many,
+// and each partition has each offset.
+func (m *mapping) ownPlaces(path, to string, computed ast.Node) {
+	switch place := `write expr: topic + "-" + string(partition) + "-" + string(offset)`; {
+	case !readsOnly(computed, "topic", "partition", "timestamp", "offset"):
+	case !reads(computed, "offset"):
+		m.Report(path, "have it read what tells records apart", "the key %q is the same for records of one time, so that they would be one row", to)
+	case !reads(computed, "partition"):
+		m.Report(path, place, "the key %q is the same for records of several partitions, each of which has every offset, so that they would be one row", to)
+	case !reads(computed, "topic") && len(m.m.Topics) > 1:
+		m.Report(path, place, "the key %q is the same for records of several topics, each of which has every partition and offset, so that they would be one row", to)
 	}
 }
 
 // readsNothing reports whether what a part of an expression comes to is the same for every
 // record of a partition.
-func readsNothing(part ast.Node) bool {
+func readsNothing(part ast.Node) bool { return readsOnly(part, "topic", "partition") }
+
+// readsOnly reports whether a part of an expression reads nothing but these.
+func readsOnly(part ast.Node, names ...string) bool {
 	return ast.Find(part, func(n ast.Node) bool {
 		name, is := n.(*ast.IdentifierNode)
-		return is && name.Value != "topic" && name.Value != "partition"
+		return is && !slices.Contains(names, name.Value)
 	}) == nil
+}
+
+// reads reports whether a part of an expression reads that name.
+func reads(part ast.Node, name string) bool {
+	return ast.Find(part, func(n ast.Node) bool {
+		read, is := n.(*ast.IdentifierNode)
+		return is && read.Value == name
+	}) != nil
 }
 
 // hasDefault reports whether an expression comes to the same for all records that lack

@@ -12,6 +12,8 @@ func TestKeysThatRecordsHaveInCommonAreRefused(t *testing.T) {
 		shared   = `the key "customerNumber" is the same for every record of a partition, so that all of them would be one row; hint: `
 		constant = "fields[0].expr: " + shared + "have it read what tells records apart"
 		path     = "fields[0].from: " + shared + "write from, the path of what tells records apart, or expr"
+		half     = `the key "customerNumber" is the same for records of several partitions, each of which has every offset, so that they would be one row; hint: write expr: topic + "-" + string(partition) + "-" + string(offset)`
+		sameTime = `the key "customerNumber" is the same for records of one time, so that they would be one row; hint: have it read what tells records apart`
 		missing  = `fields[0].expr: records without the key "customerNumber" would all be one row; hint: leave out what stands for a key that is missing: a record without a key is a dead letter`
 	)
 	for _, tc := range []struct {
@@ -22,7 +24,17 @@ func TestKeysThatRecordsHaveInCommonAreRefused(t *testing.T) {
 		{router.Field{From: "partition"}, path},
 		{router.Field{From: `["topic"]`}, ""},
 		{router.Field{From: "topic.id"}, `fields[0].from: "topic.id" is not a path`},
-		{router.Field{From: "offset"}, ""},
+		{router.Field{From: "offset"}, "fields[0].from: " + half},
+		{router.Field{From: `["offset"]`}, ""},
+		{router.Field{From: "timestamp"}, "fields[0].from: " + sameTime},
+		{router.Field{From: `["timestamp"]`}, ""},
+		{router.Field{Expr: `topic + string(partition) + string(timestamp)`}, "fields[0].expr: " + sameTime},
+		{router.Field{Expr: `string(offset)`}, "fields[0].expr: " + half},
+		{router.Field{Expr: `topic + string(offset) + string(timestamp)`}, "fields[0].expr: " + half},
+		{router.Field{Expr: `string(partition) + "-" + string(offset)`}, ""},
+		{router.Field{Expr: `string(id) + string(offset)`}, ""},
+		{router.Field{Expr: `string(id) + string(timestamp)`}, ""},
+		{router.Field{Expr: `kafkaKey + string(timestamp)`}, ""},
 		{router.Field{Expr: `"fixed"`}, constant},
 		{router.Field{Expr: `7`}, constant},
 		{router.Field{Expr: `topic`}, constant},
@@ -47,6 +59,17 @@ func TestKeysThatRecordsHaveInCommonAreRefused(t *testing.T) {
 	} {
 		wantProblem(t, tc.field.From+tc.field.Expr, keyed(tc.field), tc.want)
 	}
+}
+
+func TestOffsetsOfSeveralTopicsAreNoKeys(t *testing.T) {
+	of := func(expr string) func(*router.Mapping) {
+		return func(m *router.Mapping) {
+			keyed(router.Field{Expr: expr})(m)
+			m.Topics = []string{"a", "b"}
+		}
+	}
+	wantProblem(t, "no topic", of(`string(partition) + "-" + string(offset)`), `fields[0].expr: the key "customerNumber" is the same for records of several topics`)
+	wantProblem(t, "a topic", of(`topic + "-" + string(partition) + "-" + string(offset)`), "")
 }
 
 func TestKeysOfWhichEveryRecordIsADeadLetterAreRefused(t *testing.T) {
