@@ -43,6 +43,11 @@ func compile(all []Mapping, index int, problems *[]problem.Problem) *Compiled {
 	for i := range m.Fields {
 		b.field(fmt.Sprintf("fields[%d]", i), i)
 	}
+	ofMember := func(f field) bool { return len(f.columns) > 0 && f.columns[0] != "" }
+	ofElement := func(f field) bool {
+		return f.from != nil && f.from.root == "" && f.from.steps[0].Kind != fieldpath.Member
+	}
+	c.ofObjects = slices.ContainsFunc(c.fields, ofMember) && !slices.ContainsFunc(c.fields, ofElement)
 	if i := slices.IndexFunc(c.fields, func(f field) bool { return f.key }); i >= 0 {
 		c.key = &c.fields[i]
 	} else if len(c.fields) > 0 && m.Key != "" {

@@ -278,6 +278,10 @@ func TestKeysMayBeComposed(t *testing.T) {
 	ofRecord.Fields = []router.Field{{Expr: `topic + "/" + kafkaKey`, To: "businessKey"}, composed.Fields[1]}
 	ofHeader := composed
 	ofHeader.Fields = []router.Field{{From: "headers.source", To: "businessKey"}, composed.Fields[1]}
+	ofElement, ofNothing, ofDelete := ofHeader, ofHeader, ofHeader
+	ofElement.Fields = []router.Field{ofHeader.Fields[0], {From: "[0]", To: "n"}}
+	ofNothing.Fields = []router.Field{ofHeader.Fields[0], {From: "topic", To: "n"}}
+	ofDelete.Op = "delete"
 	required := composed
 	required.Fields = []router.Field{{From: "id", To: "businessKey", Absent: router.Refuse}, composed.Fields[1]}
 	nested := composed
@@ -292,7 +296,12 @@ func TestKeysMayBeComposed(t *testing.T) {
 		{"one of them missing", composed, ``, `{"order":"o1"}`, `immediate: reject value: businessKey: the key is missing`},
 		{"none of its members, for there is no object", composed, ``, `[]`, `immediate: reject value: must be an object`},
 		{"required of what is no object", required, ``, `null`, `immediate: reject value: must be an object`},
-		{"of a header, beside what is no object", ofHeader, ``, `null`, `immediate: upsert orders shop`},
+		{"of a header, beside what is no object", ofHeader, ``, `null`, `immediate: reject value: must be an object`},
+		{"of a header, beside a text", ofHeader, ``, `"text"`, `immediate: reject value: must be an object`},
+		{"of a header, beside a list", ofHeader, ``, `[{"n":1}]`, `immediate: reject value: must be an object`},
+		{"of a header, beside a list whose element is read", ofElement, ``, `[1]`, `immediate: upsert orders shop p.n=1`},
+		{"of a header, beside what nothing is read of", ofNothing, ``, `"text"`, `immediate: upsert orders shop p.n="shop.orders"`},
+		{"of a header, deleted beside what is no object", ofDelete, ``, `null`, `immediate: delete orders shop`},
 		{"deleted", composed, `{"order":"o1","line":2}`, ``, `immediate: delete orders o1/2`},
 		{"deleted by half a key", composed, `{"order":"o1"}`, ``, `immediate: reject decode: kafka key: must be text or a whole number`},
 		{"deleted by a bare key", composed, `"o1/2"`, ``, `immediate: reject value: kafka key: must be an object with what the key is computed from`},

@@ -130,9 +130,12 @@ func (c *Compiled) route(to *Routed, rec *Record, ch *schemas.Change, arena *Are
 	if w.Op == schemas.Delete {
 		return nil
 	}
-	if c.fields != nil {
+	switch {
+	case c.ofObjects && ch == nil && in.value.Kind() != schemas.Object && in.value.Kind() != schemas.Absent:
+		return badValue("", "must be an object") // of which an upsert would be a row without anything
+	case c.fields != nil:
 		w.Cells, reject = c.mappedCells(arena.room(w.Cells, len(c.fields)+len(c.constants)), &in, w.Op)
-	} else {
+	default:
 		w.Cells, reject = c.canonicalCells(w.Cells, &ev, arena)
 	}
 	if reject != nil {

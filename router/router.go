@@ -69,6 +69,7 @@ type Compiled struct {
 	fields         []field
 	key            *field                       // the one of fields that fills the key; nil for canonical events
 	keyTarget      values.Target                // the field that the key is written to
+	ofObjects      bool                         // fields read members of the value, and none an element of it
 	keyFormat      string                       // kafkaKey: text, json or another format
 	profileID      *source                      // nil: only an event says it
 	op             *operation                   // nil: the event or the envelope says it
