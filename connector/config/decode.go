@@ -276,7 +276,7 @@ func parseScalar(text string, plain bool, into any) (message, hint string) {
 	case *router.Literal:
 		*into = literal(text, plain)
 	case *Secret:
-		*into = NewSecret(text)
+		*into = NewSecret(strings.TrimSpace(text)) // as of a secret in a file
 	case *Address:
 		*into = NewAddress(text)
 	case *time.Duration:

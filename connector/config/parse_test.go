@@ -110,6 +110,26 @@ func TestParseKeepsZeroWhereTheFileSaysZero(t *testing.T) {
 	}
 }
 
+func TestAVariableMayHoldSeveralBrokers(t *testing.T) {
+	for _, written := range []string{`["${BR}"]`, `["a:1, ${LAST}"]`, `["a:1", "${LAST}"]`} {
+		cfg := parse(t, strings.Replace(base, "[localhost:9092]", written, 1), "BR", "a:1,b:2", "LAST", "b:2")
+		if got, want := strings.Join(cfg.Kafka.Brokers, " "), "a:1 b:2"; got != want {
+			t.Errorf("%s: got %q, want %q", written, got, want)
+		}
+	}
+	found := problems(t, strings.Replace(base, "[localhost:9092]", `["a:1,,b:2"]`, 1))
+	if len(found) != 1 || found[0].Path != "kafka.brokers[0]" {
+		t.Errorf("one that is empty: got %v, want one problem", found)
+	}
+}
+
+func TestAKeyMayEndWithALineFeed(t *testing.T) {
+	text := strings.Replace(base, "apiKey: key", "apiKey: ${KEY}", 1)
+	if got := parse(t, text, "KEY", "s3cret\n").Service.APIKey.Reveal(); got != "s3cret" {
+		t.Errorf("got %q, want it without the line feed", got)
+	}
+}
+
 // TestReserveLeavesASlotForFiles has fewer slots than the usual reserve needs.
 func TestReserveLeavesASlotForFiles(t *testing.T) {
 	batch := strings.Replace(base, "{lane: immediate}", "{lane: batch}", 1) + "    imports: {upsert: {etl: \"101\", mode: CREATE_OR_UPDATE}, columns: [customerNumber], "

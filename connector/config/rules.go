@@ -98,7 +98,7 @@ func (r *rules) apiKey(s *Service) {
 	case s.APIKey.IsZero() && !r.unread[path] && !r.unread[filePath]:
 		r.breaks(path, "one of apiKey and apiKeyFile is required", "write apiKeyFile: /run/secrets/api-key")
 	case !isVisible(s.APIKey.Reveal()):
-		r.breaks(path, "must be one line of text", "")
+		r.breaks(path, "must be one line of text", "write it without line breaks and control characters, or name its file in apiKeyFile")
 	}
 }
 
@@ -225,12 +225,7 @@ func (r *rules) kafka(k *Kafka) {
 	if len(k.Brokers) == 0 {
 		r.breaks("kafka.brokers", "is required", "write [localhost:9092]")
 	}
-	for i, broker := range k.Brokers {
-		path := index("kafka.brokers", i)
-		if !isHostPort(broker) {
-			r.breaks(path, "must be host:port, is "+r.written(path, broker), "write localhost:9092")
-		}
-	}
+	r.brokers(k)
 	r.required("kafka.group", k.Group, "the consumer groups are named after it: feedsink-immediate, feedsink-batch")
 	r.oneOf("kafka.startAt", k.StartAt, []string{"earliest", "latest"})
 	if k.SessionTimeout < minSession || k.SessionTimeout > maxSession {
@@ -241,6 +236,22 @@ func (r *rules) kafka(k *Kafka) {
 	}
 	r.tls(&k.TLS)
 	r.sasl(k)
+}
+
+// brokers takes apart what a variable may hold: several, with commas between them.
+func (r *rules) brokers(k *Kafka) {
+	var each []string
+	for i, item := range k.Brokers {
+		path := index("kafka.brokers", i)
+		for broker := range strings.SplitSeq(item, ",") {
+			broker = strings.TrimSpace(broker)
+			if each = append(each, broker); !isHostPort(broker) {
+				r.breaks(path, "must be host:port, is "+r.written(path, item), "write localhost:9092")
+				break
+			}
+		}
+	}
+	k.Brokers = each
 }
 
 func (r *rules) oneOf(path, value string, words []string) {
