@@ -186,7 +186,7 @@ func (m *mapping) words() {
 		path := fmt.Sprintf("topics[%d]", i)
 		switch {
 		case !topicName.MatchString(name) || name == "." || name == "..":
-			m.Report(path, "", "%q is not the name of a topic", name)
+			m.Report(path, "write up to 249 of the characters a-z A-Z 0-9 . _ -", "%q is not the name of a topic", name)
 		case slices.Index(m.m.Topics, name) < i:
 			m.Report(path, "", "%q is named twice", name)
 		}
@@ -309,7 +309,7 @@ func (m *mapping) formatOfTopics() {
 			{"unavailableValue", m.m.UnavailableValue, other.UnavailableValue},
 		} {
 			if p.mine != p.theirs {
-				m.Report(p.path, "", "%s, but mappings[%d] reads the topic %s as %s", p.mine, first.Index, name, p.theirs)
+				m.Report(p.path, "write the same for all mappings of the topic: a record is decoded once", "%s, but mappings[%d] reads the topic %s as %s", p.mine, first.Index, name, p.theirs)
 			}
 		}
 	}

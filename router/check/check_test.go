@@ -81,7 +81,7 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		{"name", func(m *router.Mapping) { m.Name = "My Customers" }, `name: "My Customers": 1 to 100 lower-case letters, digits, dots, dashes and underscores`},
 		{"long name", func(m *router.Mapping) { m.Name = strings.Repeat("n", 101) }, `name: "` + strings.Repeat("n", 101) + `": 1 to 100 lower-case letters, digits, dots, dashes and underscores`},
 		{"no topics", func(m *router.Mapping) { m.Topics = nil }, `topics: missing; hint: name at least one topic`},
-		{"topic", func(m *router.Mapping) { m.Topics = []string{"a b"} }, `topics[0]: "a b" is not the name of a topic`},
+		{"topic", func(m *router.Mapping) { m.Topics = []string{"a b"} }, `topics[0]: "a b" is not the name of a topic; hint: write up to 249 of the characters a-z A-Z 0-9 . _ -`},
 		{"topic twice", func(m *router.Mapping) { m.Topics = []string{"a", "a"} }, `topics[1]: "a" is named twice`},
 		{"format", func(m *router.Mapping) { m.Format = "jsno" }, `format: unknown value "jsno"; hint: did you mean "json"?`},
 		{
@@ -188,8 +188,8 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		{"no roll", func(m *router.Mapping) { m.Imports.Roll = router.Roll{} }, `imports.roll: without any limit a file would never be complete; hint: set rows, bytes, age or at`},
 		{"no time of day", func(m *router.Mapping) { m.Imports.Roll.At = []string{"06:30", "24:00"} }, `imports.roll.at[1]: "24:00" is no time of day such as 06:30; hint: write hours and minutes in quotes, from "00:00" to "23:59"`},
 		{"short time of day", func(m *router.Mapping) { m.Imports.Roll.At = []string{"6:30"} }, `imports.roll.at[0]: "6:30" is no time of day such as 06:30; hint: write hours and minutes in quotes, from "00:00" to "23:59"`},
-		{"time of day twice", func(m *router.Mapping) { m.Imports.Roll.At = []string{"06:30", "06:30"} }, `imports.roll.at[1]: "06:30" is there twice`},
-		{"times of day without slots", func(m *router.Mapping) { m.Imports.Roll.At, m.Imports.Reserve = []string{"06:30", "12:00"}, 11 }, `imports.roll.at: more times of day (2) than slots for files (1): each time needs one of slotsPerDay less reserve`},
+		{"time of day twice", func(m *router.Mapping) { m.Imports.Roll.At = []string{"06:30", "06:30"} }, `imports.roll.at[1]: "06:30" is there twice; hint: leave it out`},
+		{"times of day without slots", func(m *router.Mapping) { m.Imports.Roll.At, m.Imports.Reserve = []string{"06:30", "12:00"}, 11 }, `imports.roll.at: more times of day (2) than slots for files (1): each time needs one of slotsPerDay less reserve; hint: leave out some, or lower imports.reserve`},
 		{"rows of a file", func(m *router.Mapping) { m.Imports.MaxFile.Rows = -1 }, `imports.maxFile.rows: -1: not below 0`},
 		{"bytes of a file", func(m *router.Mapping) { m.Imports.MaxFile.Bytes = -1 }, `imports.maxFile.bytes: -1: not below 0`},
 		{"hardly any bytes of a file", func(m *router.Mapping) { m.Imports.MaxFile.Bytes = 100 }, `imports.maxFile.bytes: 100: at least 1KiB, for the header and a row; hint: write 0 for no limit`},
@@ -247,7 +247,7 @@ func TestCompileLooksAtMappingsTogether(t *testing.T) {
 		got += p.String() + "\n"
 	}
 	want := `mappings[0].after[0]: "orders" waits for this mapping, directly or through others
-mappings[1].kafkaKey: json, but mappings[0] reads the topic crm.customers as text
+mappings[1].kafkaKey: json, but mappings[0] reads the topic crm.customers as text; hint: write the same for all mappings of the topic: a record is decoded once
 mappings[1].after[0]: "customers" waits for this mapping, directly or through others
 mappings[2].key: the key of a custom table is businessKey, not "id"; hint: write businessKey
 mappings[2].name: "orders" is the name of mappings[1] too

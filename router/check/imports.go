@@ -165,12 +165,12 @@ func (m *mapping) timesOfDay() {
 		case err != nil:
 			m.Report(path, "write hours and minutes in quotes, from \"00:00\" to \"23:59\"", "%v", err)
 		case seen[t]:
-			m.Report(path, "", "%q is there twice", text)
+			m.Report(path, "leave it out", "%q is there twice", text)
 		}
 		seen[t] = true
 	}
 	if free := m.m.Imports.SlotsPerDay - m.m.Imports.Reserve; len(at) > 0 && len(at) > free {
-		m.Report("imports.roll.at", "", "more times of day (%d) than slots for files (%d): each time needs one of slotsPerDay less reserve", len(at), max(free, 0))
+		m.Report("imports.roll.at", "leave out some, or lower imports.reserve", "more times of day (%d) than slots for files (%d): each time needs one of slotsPerDay less reserve", len(at), max(free, 0))
 	}
 }
 
