@@ -144,7 +144,6 @@ func (h *heldRow) Confirm(outcome string, ended func()) {
 	h.leave()
 	h.told = func(bool) { ended() }
 	h.count(outcome)
-	h.lane.floods.Confirmed(h.mapping)
 	h.delivered()
 	h.endCalled(outcome)
 }

@@ -192,11 +192,8 @@ func (j *recordState) allSame() bool {
 // Confirm ends the part: the service has confirmed it, or had confirmed before what it says.
 func (p *part) Confirm(outcome calls.Outcome) {
 	p.count(outcome.String())
-	if p.same = outcome == calls.Unchanged; !p.same { // which says nothing of the service
-		p.lane.floods.Confirmed(p.mapping)
-	}
 	p.delivered()
-	if p.same {
+	if p.same = outcome == calls.Unchanged; p.same { // which says nothing of the service
 		p.endWith(receipt.Skipped, 0)
 		return
 	}
@@ -205,6 +202,9 @@ func (p *part) Confirm(outcome calls.Outcome) {
 
 // endCalled ends the part whose call has landed.
 func (p *part) endCalled(outcome string) {
+	if outcome != calls.AbsentAlready.String() { // which may be said of each where the entity is wrong
+		p.lane.floods.Confirmed(p.mapping)
+	}
 	switch {
 	case outcome == calls.AbsentAlready.String():
 		p.endWith(receipt.Absent, http.StatusNotFound)

@@ -153,7 +153,8 @@ func (f *Gates) Undecodable(topic string) bool {
 	return w.gate.refuseIn(w, Refusal{Stage: deadletter.Decoding, Code: "decode"})
 }
 
-// Confirmed notes that the service has confirmed a write of the mapping.
+// Confirmed notes that the service has confirmed a write of the mapping. A delete of nothing is
+// none: where entity or table are wrong, each may be one.
 func (f *Gates) Confirmed(m *router.Compiled) { f.gates[m.Index].answered.Add(1) }
 
 // Refused notes that the service has refused a write, and reports whether it has to

@@ -74,7 +74,7 @@ func (a answer) like(unknown, another answer) bool {
 // told reports whether the answer is the service's own about what was asked for.
 func (a answer) told() bool {
 	e, ok := errors.AsType[*service.Error](a.err)
-	return a.err == nil || ok && (e.Kind() == service.NotFound || e.Kind() == service.Rejected || e.Kind() == service.Conflict)
+	return a.err == nil || ok && (e.Kind() == service.NotFound || e.NoPlace() || e.Kind() == service.Rejected || e.Kind() == service.Conflict)
 }
 
 // varying are parts of words that differ from answer to answer: times and ids.

@@ -226,6 +226,13 @@ func (c *call) sent(w *watchdog) bool {
 	return w.connected.Load() || !w.asked.Load()
 }
 
+// lastName is the last part of the address: a key or a profile's id, of the operations that have one.
+func (c *call) lastName() string {
+	path := c.url.EscapedPath()
+	name, _ := url.PathUnescape(path[strings.LastIndexByte(path, '/')+1:])
+	return name
+}
+
 // failed puts the operation in front of an error from elsewhere.
 func (c *call) failed(err error) error {
 	if c.target == "" {
@@ -265,6 +272,9 @@ func (c *call) refused(w *watchdog, response *http.Response, body []byte, secret
 	e := refusal(c.op, response.StatusCode, response.Header, body, c.zone, secrets...)
 	e.target = c.target
 	e.unknown = e.unknown && c.sent(w)
+	if e.kind == NotFound && aboutOne(c.op) && saysNoPlace(body, c.lastName()) {
+		e.kind, e.noPlace, e.text = Transient, true, noPlaceText(c.op)
+	}
 	return e
 }
 

@@ -28,7 +28,7 @@ const (
 	Transient    Kind = iota + 1 // network, timeout, 3xx, 408, 425, 5xx, an answer that cannot be read or is not the service's
 	Throttled                    // 429
 	Unauthorized                 // no token to be had, 401 with a fresh one, 403
-	NotFound                     // 404
+	NotFound                     // 404, unless it says that there is no such entity or table
 	Conflict                     // 409
 	Rejected                     // any other 4xx, and keys that no address can hold
 	NoSlot                       // operations 8 and 10: no import left today
@@ -63,6 +63,7 @@ type Error struct {
 	unknown bool
 	timeout bool
 	shared  bool   // another call tells of it, too
+	noPlace bool   // the service does not know the entity, the table or the ETL
 	target  string // table, ETL or execution; never a key
 	text    string // what happened, when no status came: printable, without secrets
 	reason  string // beginning of the answer's body: printable, without secrets
@@ -129,6 +130,11 @@ func (e *Error) NoToken() bool { return e.op == opToken }
 // Shared reports whether another call, for which this one waited, asked for the token and
 // tells of the failure, too.
 func (e *Error) Shared() bool { return e.shared }
+
+// NoPlace reports whether the service said in a 404 that it does not know the entity or the
+// table, or of an execution the ETL. That says nothing about the profile, the record or the
+// execution: the error is Transient.
+func (e *Error) NoPlace() bool { return e.noPlace }
 
 // Reason is the beginning of the service's answer, at most 500 characters,
 // printable and without secrets; "" if there was none. Where it MayQuote

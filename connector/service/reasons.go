@@ -138,11 +138,16 @@ func plainPart(text string) (plain string, says bool) {
 
 // unwrapped is a reason that is JSON as its texts alone.
 func unwrapped(reason string) string {
-	v, err := parse([]byte(reason))
+	texts, err := textsOf([]byte(reason))
 	if err != nil {
 		return reason
 	}
-	var texts []string
+	return strings.Join(texts, ": ")
+}
+
+// textsOf are the texts in JSON, without their names.
+func textsOf(body []byte) (texts []string, err error) {
+	v, err := parse(body)
 	var walk func(v any)
 	walk = func(v any) {
 		switch v := v.(type) {
@@ -159,7 +164,7 @@ func unwrapped(reason string) string {
 		}
 	}
 	walk(v)
-	return strings.Join(texts, ": ")
+	return texts, err
 }
 
 func wordSet(text string) map[string]bool {

@@ -156,6 +156,19 @@ func TestConflictsAreNoFlood(t *testing.T) {
 	}
 }
 
+// TestDeletesOfNothingHideNoFlood: where entity or table are wrong, every delete finds nothing.
+func TestDeletesOfNothingHideNoFlood(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	records := orders(600)
+	for i, r := range records {
+		r.Value = fmt.Appendf(nil, `{"op":%q,"businessKey":%q,"properties":{"status":"PAID"}}`, []string{"patch", "delete"}[i%2], r.Key)
+	}
+	w.produce(records...)
+	w.start(head + deadLetters + mappings)
+	w.halts("orders", 1)
+}
+
 func TestMappingWithoutAFloodLimitNeverHalts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
