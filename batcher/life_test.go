@@ -132,6 +132,44 @@ func TestRefusedTriggersAreSpacedFurtherAndFurther(t *testing.T) {
 	})
 }
 
+// TestUnknownOutcomesLeaveTheDaySlots: each further try may repeat the import and takes a slot, so
+// that minutes without answers must not take the day's.
+func TestUnknownOutcomesLeaveTheDaySlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for i := range 8 {
+			if i == 3 { // certain, and soon tried again
+				w.triggers <- &refusal{transient: true, after: 2 * time.Second}
+			}
+			w.triggers <- &refusal{transient: true, unknown: true}
+		}
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(4 * time.Hour)
+		wants := []time.Duration{time.Second, 4 * time.Second, 16 * time.Second, 8 * time.Second, 64 * time.Second, 256 * time.Second, 1024 * time.Second, time.Hour, time.Hour}
+		var last time.Duration
+		for _, line := range w.transcript()[2:] {
+			since, _, found := strings.Cut(line, " trigger")
+			if !found {
+				continue
+			}
+			at, err := time.ParseDuration(since)
+			if err != nil || len(wants) == 0 {
+				t.Fatalf("got %q, want no more triggers: %v", line, err)
+			}
+			if wait := at - last; wait < wants[0]*3/4-time.Second || wait > wants[0]+time.Second { // the transcript has whole seconds
+				t.Errorf("%s: waited %v, want three quarters of %v to the whole", line, wait, wants[0])
+			}
+			last, wants = at, wants[1:]
+		}
+		if len(wants) > 0 {
+			t.Errorf("triggers that did not come: after %v", wants)
+		}
+	})
+}
+
 func TestPollThatFailsChangesNothing(t *testing.T) {
 	inWorld(t, func(_ *testing.T, w *world) {
 		w.polls = []error{errDisconnected, &refusal{transient: true, after: 5 * time.Minute}, &refusal{}}

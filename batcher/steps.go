@@ -232,13 +232,13 @@ func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err
 		return r.halt(ctx, imp, fmt.Sprintf("trigger import %s: %v%s", imp.File, err, about))
 	}
 	_, local := errors.AsType[*fs.PathError](err) // met before anything was sent
-	switch {
-	case classified && failure.Unknown() || !classified && !local:
+	if classified && failure.Unknown() || !classified && !local {
 		imp.Attempt++
-		log.Error("trigger import: the outcome is unknown; the next attempt may repeat this import and takes another slot of the day")
-	default:
-		log.Warn("trigger import: not accepted, trying again")
+		wait := r.backoff(retry.Backoff{Initial: time.Second, Max: time.Hour}, 2*imp.Attempt-4, least) // four times longer each time
+		log.Error("trigger import: the outcome is unknown; the next attempt may repeat this import and takes another slot of the day", "wait", wait)
+		return r.again(ctx, err, wait)
 	}
+	log.Warn("trigger import: not accepted, trying again")
 	return r.again(ctx, err, r.backoff(r.batcher.cfg.Retry, r.refusals-1, least))
 }
 
