@@ -3,12 +3,18 @@ package oneshot
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/connector/service"
@@ -22,7 +28,8 @@ type scripted struct {
 	asked     []time.Duration // since the start
 	started   time.Time
 	saved     int
-	outputs   []output // answers to operation 12 in turn, the last one again and again; none: there are none
+	sent      map[string]string // files, by their names
+	outputs   []output          // answers to operation 12 in turn, the last one again and again; none: there are none
 }
 
 type output struct {
@@ -35,7 +42,18 @@ type answer struct {
 	err     error
 }
 
-func (s *scripted) OneShot(context.Context, service.OneShotETL, service.File, *time.Location) (service.Execution, error) {
+func (s *scripted) OneShot(_ context.Context, _ service.OneShotETL, file service.File, _ *time.Location) (service.Execution, error) {
+	for range 2 { // a request may be repeated
+		r, size, err := file.Open()
+		if err != nil {
+			return service.Execution{}, err
+		}
+		content, err := io.ReadAll(r)
+		if err := errors.Join(err, r.Close()); err != nil || int64(len(content)) != size {
+			return service.Execution{}, fmt.Errorf("%s: %d bytes of %d: %w", file.Name, len(content), size, err)
+		}
+		s.sent[file.Name] = string(content)
+	}
 	return service.Execution{ID: s.execution}, s.launch
 }
 
@@ -198,4 +216,30 @@ func TestJobAsksAgainWhileTheServiceHasReadTooLittle(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestFileIsSentAsACSVOrAZIP: operation 8 takes no other, and what it is its name tells.
+func TestFileIsSentAsACSVOrAZIP(t *testing.T) {
+	const csv, zip = "k,a\n1,x\n", "PK\x03\x04 and so on"
+	var packed strings.Builder
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write([]byte(csv))
+	_ = z.Close()
+	s := &scripted{sent: map[string]string{}, execution: "e1"}
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"a.csv": csv, "b.csv.gz": packed.String(), "c.zip": zip, "d.csv": zip, "e.csv": packed.String(), "f.gz": csv, "G.ZIP": zip, "h.txt": csv,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (Job{Path: path}).Launch(t.Context(), s, &unwatched{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	want := map[string]string{"a.csv": csv, "b.csv": csv, "c.zip": zip, "d.csv.zip": zip, "e.csv": csv, "f.gz.csv": csv, "G.ZIP.zip": zip, "h.txt": csv}
+	if !maps.Equal(s.sent, want) {
+		t.Errorf("got %q, want %q", s.sent, want)
+	}
 }

@@ -16,7 +16,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/retry"
@@ -190,29 +193,76 @@ func (j Job) launch(ctx context.Context, api Service, watch Watch) (service.Exec
 	if j.Path == "" {
 		return api.OneShotRemote(ctx, j.Definition, j.Zone)
 	}
-	file := service.File{Name: filepath.Base(j.Path), Open: func() (io.ReadCloser, int64, error) {
+	name, size, packed, err := sized(ctx, j.Path)
+	if err != nil {
+		return service.Execution{}, err
+	}
+	file := service.File{Name: name, Open: func() (io.ReadCloser, int64, error) {
 		f, err := os.Open(j.Path)
 		if err != nil {
 			return nil, 0, err
 		}
-		info, err := f.Stat()
-		if err != nil {
-			return nil, 0, errors.Join(err, f.Close())
+		w := &watched{Reader: f, Closer: f, of: size, watch: watch}
+		if packed {
+			if w.Reader, err = gzip.NewReader(f); err != nil {
+				return nil, 0, errors.Join(err, f.Close())
+			}
 		}
-		return &watched{File: f, of: info.Size(), watch: watch}, info.Size(), nil
+		return w, size, nil
 	}}
 	return api.OneShot(ctx, j.Definition, file, j.Zone)
 }
 
+// sized is a file as it is sent: operation 8 takes a CSV or a ZIP, so that a GZIP file is unpacked.
+func sized(ctx context.Context, path string) (name string, size int64, packed bool, err error) {
+	name = filepath.Base(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return name, 0, false, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return name, 0, false, err
+	}
+	head := make([]byte, 4)
+	n, _ := f.ReadAt(head, 0)
+	switch service.CompressionOf(head[:n]) {
+	case service.Zip:
+		return withEnding(name, ".zip"), info.Size(), false, nil
+	case service.Plain:
+		return withEnding(name, ".csv"), info.Size(), false, nil
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return name, 0, false, fmt.Errorf("%s: %w", path, err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = f.Close() })()
+	if size, err = io.Copy(io.Discard, z); err != nil {
+		return name, 0, false, fmt.Errorf("%s: %w", path, cmp.Or(ctx.Err(), err))
+	}
+	return withEnding(strings.TrimSuffix(name, ".gz"), ".csv"), size, true, nil
+}
+
+// withEnding is the name with the ending by which its content type is told.
+func withEnding(name, ending string) string {
+	switch has := filepath.Ext(name); {
+	case has == ending, ending == ".csv" && has != ".gz" && has != ".zip":
+		return name
+	}
+	return name + ending
+}
+
 // watched tells how much of a file was read.
 type watched struct {
-	*os.File
+	io.Reader
+	io.Closer
 	sent, of int64
 	watch    Watch
 }
 
 func (w *watched) Read(p []byte) (int, error) {
-	n, err := w.File.Read(p)
+	n, err := w.Reader.Read(p)
 	w.sent += int64(n)
 	w.watch.Sending(w.sent, w.of)
 	return n, err

@@ -73,10 +73,19 @@ func newFiles(cfg *config.Config, o *BackfillOptions, run *replay.Replay, api on
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	im := &tableImports{options: o, cfg: cfg, reader: run.Reader, api: api, mappings: mappingsBeside(run.Router, o.Mapping), zone: zone}
-	return &replay.Files{Imports: im, Dir: dir, Rows: rows, Compression: m.CSV.Compression, Limit: m.MaxFile, Rand: newRand()}, func() {
+	return &replay.Files{Imports: im, Dir: dir, Rows: rows, Compression: packedByHand(m.CSV.Compression), Limit: m.MaxFile, Rand: newRand()}, func() {
 		_ = dir.Close()
 		_ = os.RemoveAll(path) // what stays of it the next backfill removes
 	}, nil
+}
+
+// packedByHand is how a file is packed that operation 8 sends, which takes a CSV or a ZIP: of
+// operation 10, which the mapping has its files for, a GZIP is taken, too.
+func packedByHand(compression string) string {
+	if compression == string(service.Plain) {
+		return compression
+	}
+	return string(service.Zip)
 }
 
 // withFiles runs the backfill, by files if it goes so. A dry run counts them wherever the

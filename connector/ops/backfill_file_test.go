@@ -89,3 +89,12 @@ func TestBackfillByFileLearnsHowManyRowsWereRead(t *testing.T) {
 		})
 	}
 }
+
+// TestBackfillByFilePacksAsOperation8Takes: GZIP is for triggered imports.
+func TestBackfillByFilePacksAsOperation8Takes(t *testing.T) {
+	for compression, want := range map[string]string{"": "ZIP", "GZIP": "ZIP", "ZIP": "ZIP", "NONE": "NONE"} {
+		if got := packedByHand(compression); got != want {
+			t.Errorf("%q: got %s, want %s", compression, got, want)
+		}
+	}
+}

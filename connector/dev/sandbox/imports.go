@@ -189,10 +189,9 @@ func (c *call) about(e ETL) {
 	c.Table = strings.Join(c.tables, ",")
 }
 
-// partTypes are the content types of the parts of operation 8. GZIP is among
-// the compressions that the document accepts, so its type is taken too.
+// partTypes are the content types of the parts of operation 8.
 var partTypes = map[string][]string{
-	"inputFile":  {"application/zip", "text/csv", "application/gzip"},
+	"inputFile":  {"application/zip", "text/csv"},
 	"oneshotEtl": {"application/json"},
 }
 
