@@ -283,25 +283,7 @@ func (c *call) refused(w *watchdog, response *http.Response, body []byte, secret
 func (c *call) read(ctx context.Context, w *watchdog, response *http.Response, secrets []string) (answer, error) {
 	got := answer{status: response.StatusCode, header: response.Header}
 	if c.into != nil {
-		body := bufio.NewReaderSize(response.Body, chunk)
-		head := headOf(body, w)
-		if isPage(response.Header, head) {
-			return got, c.refused(w, response, head, secrets)
-		}
-		if got.status != http.StatusOK && got.status != http.StatusNoContent {
-			e := c.refused(w, response, head, secrets)
-			e.text = "output files come with 200 alone"
-			return got, e
-		}
-		var local, err error
-		got.written, local, err = stream(c.into, body, w)
-		switch {
-		case local != nil:
-			return got, c.failed(local)
-		case err != nil:
-			return got, c.lost(ctx, w, err, secrets)
-		}
-		return got, nil
+		return c.pass(ctx, w, response, secrets)
 	}
 	if response.ContentLength == 0 && !foreign(c.op, got.status, response.Header, nil) {
 		return got, nil
@@ -325,13 +307,65 @@ func (c *call) read(ctx context.Context, w *watchdog, response *http.Response, s
 	return got, nil
 }
 
+// pass writes the body of a 2xx to where it is to go, as it comes. What a gateway has packed on
+// its way is unpacked; a file of the service that is packed stays so.
+func (c *call) pass(ctx context.Context, w *watchdog, response *http.Response, secrets []string) (answer, error) {
+	got := answer{status: response.StatusCode, header: response.Header}
+	body := bufio.NewReaderSize(&moving{response.Body, w}, chunk)
+	head := headOf(body)
+	if !isPage(response.Header, head) && packedOnItsWay(response.Header) && CompressionOf(head) == Gzip {
+		plain, err := gzip.NewReader(body)
+		if err != nil {
+			return got, c.lost(ctx, w, err, secrets)
+		}
+		body = bufio.NewReaderSize(plain, chunk)
+		head = headOf(body)
+	}
+	if isPage(response.Header, head) {
+		return got, c.refused(w, response, head, secrets)
+	}
+	if got.status != http.StatusOK && got.status != http.StatusNoContent {
+		e := c.refused(w, response, head, secrets)
+		e.text = "output files come with 200 alone"
+		return got, e
+	}
+	var local, err error
+	got.written, local, err = stream(c.into, body)
+	switch {
+	case local != nil:
+		return got, c.failed(local)
+	case err != nil:
+		return got, c.lost(ctx, w, err, secrets)
+	}
+	return got, nil
+}
+
+// packedOnItsWay reports whether the header says that the body is a GZIP of what was asked for.
+func packedOnItsWay(header http.Header) bool {
+	coding := strings.ToLower(strings.TrimSpace(header.Get("Content-Encoding")))
+	return coding == "gzip" || coding == "x-gzip"
+}
+
+// moving tells the watchdog of what is read.
+type moving struct {
+	io.Reader
+	w *watchdog
+}
+
+func (m *moving) Read(p []byte) (int, error) {
+	n, err := m.Reader.Read(p)
+	if n > 0 {
+		m.w.moved()
+	}
+	return n, err
+}
+
 // headOf is as much of a body as tells what it is, or all there is. An error comes
 // again when it is read.
-func headOf(body *bufio.Reader, w *watchdog) []byte {
+func headOf(body *bufio.Reader) []byte {
 	const enough = 64
 	for {
 		_, err := body.Peek(body.Buffered() + 1) // reads once
-		w.moved()
 		if have := body.Buffered(); have >= enough || err != nil {
 			head, _ := body.Peek(have)
 			return head

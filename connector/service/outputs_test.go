@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // outputs answers operation 12 with content, which may end early.
@@ -100,6 +102,54 @@ func TestOutputFilesComeWithAnAnswerThatHasThem(t *testing.T) {
 		}
 		if err != nil && (!errorOf(t, err).Transient() || got.Len() > 0 || strings.Contains(err.Error(), "being made")) {
 			t.Errorf("%d: got %v and %d bytes, want a passing error without the answer's words, and no file", status, err, got.Len())
+		}
+	}
+}
+
+// TestOutputFilesThatAGatewayHasPackedAreUnpacked: a GZIP of the service stays one.
+func TestOutputFilesThatAGatewayHasPackedAreUnpacked(t *testing.T) {
+	pack := func(content string) string {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = io.WriteString(z, content)
+		_ = z.Close()
+		return b.String()
+	}
+	const csv = "no,error\n1,bad\n"
+	long := strings.Repeat(csv, 20_000)
+	for name, tc := range map[string]struct {
+		coding, content, want string
+		as                    Compression
+		transient             bool
+	}{
+		"a CSV":              {coding: "gzip", content: pack(csv), want: csv, as: Plain},
+		"a long CSV":         {coding: "GZIP", content: pack(long), want: long, as: Plain},
+		"a ZIP":              {coding: "x-gzip", content: pack("PK\x03\x04 and more"), want: "PK\x03\x04 and more", as: Zip},
+		"a GZIP":             {coding: "gzip", content: pack(pack(csv)), want: pack(csv), as: Gzip},
+		"nothing":            {coding: "gzip", content: pack(""), as: Plain},
+		"as it was":          {content: pack(csv), want: pack(csv), as: Gzip},
+		"not packed":         {coding: "gzip", content: csv, want: csv, as: Plain},
+		"half of it":         {coding: "gzip", content: pack(csv)[:20], transient: true},
+		"the beginning only": {coding: "gzip", content: pack(csv)[:5], transient: true},
+		"a page":             {coding: "gzip", content: pack("<!doctype html><title>Sign in</title>"), transient: true},
+	} {
+		s := &service{calls: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/csv")
+			if tc.coding != "" {
+				w.Header().Set("Content-Encoding", tc.coding)
+			}
+			_, _ = io.WriteString(w, tc.content)
+		}}
+		var got bytes.Buffer
+		out, err := s.start(t).OutputFiles(t.Context(), "9", &got)
+		if tc.transient {
+			if e, ok := errors.AsType[*Error](err); !ok || !e.Transient() {
+				t.Errorf("%s: got %v, want it transient", name, err)
+			}
+			continue
+		}
+		if err != nil || out.Compression != tc.as || got.String() != tc.want || out.Bytes != int64(len(tc.want)) {
+			t.Errorf("%s: got %v, %d bytes, %v; want %v, %d bytes", name, out.Compression, got.Len(), err, tc.as, len(tc.want))
 		}
 	}
 }

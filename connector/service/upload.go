@@ -164,12 +164,11 @@ func (e *exactly) Read(p []byte) (int, error) {
 
 // stream copies a download, telling the watchdog of every piece. What fails is the
 // reading or, local, the writing.
-func stream(to io.Writer, from io.Reader, w *watchdog) (total int64, local, err error) {
+func stream(to io.Writer, from io.Reader) (total int64, local, err error) {
 	buffer := make([]byte, chunk)
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
-			w.moved()
 			wrote, err := to.Write(buffer[:n])
 			total += int64(wrote)
 			if err != nil {
