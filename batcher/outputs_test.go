@@ -82,6 +82,7 @@ func TestMappingHaltsWhileRowsInErrorAreNotNamed(t *testing.T) {
 		{"JSON", 1, nil, "{\n  \"error\": \"not ready\",\n  \"code\": 7\n}\n", "cannot be read"},
 		{"lines of text", 1, nil, "Sorry\nThere are no files.\nTry again.\n", "name 0 of the 1 row in error by a key"},
 		{"lines of text beside rows", 2, nil, "k,error\n1,bad\n,\n,\n", "name 1 of the 2 rows in error by a key"},
+		{"more rows than were counted, and nothing says that they are in error", 1, nil, "k,a\n1,x\n2,y\n", "name 2 rows, but 1 row is in error"},
 		{"no CSV", 1, nil, "PK\x03\x04", "cannot be read"},
 		{"larger than they may be", 1, nil, "k,error\n1," + strings.Repeat("x", 2<<20), "spool.maxBytes"},
 	} {
@@ -101,6 +102,23 @@ func TestMappingHaltsWhileRowsInErrorAreNotNamed(t *testing.T) {
 					t.Errorf("import: got %+v, want it halted, and its file loaded", got)
 				}
 			})
+		})
+	}
+}
+
+// TestRowsThatAreMarkedAsInErrorAreDeadLettersWhateverWasCounted: so are as many as were counted,
+// marked or not.
+func TestRowsThatAreMarkedAsInErrorAreDeadLettersWhateverWasCounted(t *testing.T) {
+	for files, inError := range map[string]int64{"k,error\n1,bad\n2,bad\n": 1, "k,status\n1,KO\n2,KO\n": 1, "k,a\n1,x\n2,y\n": 2, "k\n1\n2\n": -1} {
+		synctest.Test(t, func(t *testing.T) {
+			w := rejecting(t, inError, files)
+			w.start(testMapping())
+			w.append(write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2", "a", "y"))
+			time.Sleep(time.Hour + time.Minute)
+			lines := strings.Join(w.transcript(), "\n")
+			if !strings.Contains(lines, "reject 100 of e1") || !strings.Contains(lines, "reject 101 of e1") || !strings.Contains(lines, "confirm") {
+				t.Errorf("%q, %d counted: got\n%s\nwant both as dead letters, then the confirmation", files, inError, lines)
+			}
 		})
 	}
 }

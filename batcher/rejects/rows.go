@@ -140,6 +140,9 @@ func (rr *Rows) Lack(ctx context.Context, outputs *spool.OutputFiles, inError in
 		why = fmt.Sprintf("the output files name %d of the %s in error", n.rows, counted(inError))
 	case rr.Bundle == "" && n.exact && n.withKey < inError && n.rows-n.harmless > inError:
 		why = fmt.Sprintf("the output files name %d of the %s in error by a key, and have more lines without one than there are others", n.withKey, counted(inError))
+	case rr.Bundle == "" && inError >= 0 && n.unmarked > 0 && n.rows-n.harmless > inError:
+		why = fmt.Sprintf("the output files name %d rows, but %s in error, and neither a file's name nor a column says of %d of them that they are: they may be those that are loaded. "+
+			"Look at the files: feedsink imports files %s. A release makes dead letters of what they name and confirms the others", n.rows, areCounted(inError), n.unmarked, rr.Execution)
 	case inError < 0 && outputs.Size() == 0:
 		why = "there is nothing in the output files"
 	}
@@ -154,11 +157,20 @@ func counted(rows int64) string {
 	return fmt.Sprintf("%d rows", rows)
 }
 
+// areCounted is a number of rows that the service counts, in a sentence.
+func areCounted(rows int64) string {
+	if rows == 1 {
+		return "1 row is"
+	}
+	return fmt.Sprintf("%d rows are", rows)
+}
+
 // named are rows in error that the output files name.
 type named struct {
 	rows     int64
 	withKey  int64 // of these
 	harmless int64 // of these
+	unmarked int64 // of these: in files that nothing marks as files of errors
 	exact    bool  // no row is counted twice
 }
 
@@ -186,6 +198,9 @@ func (rr *Rows) count(ctx context.Context, outputs rowerror.File) (n named, err 
 		}
 		if r.Harmless(rr.Op) {
 			n.harmless++
+		}
+		if !r.Marked {
+			n.unmarked++
 		}
 		return nil
 	})

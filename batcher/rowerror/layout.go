@@ -18,6 +18,7 @@ type layout struct {
 	reasons  []int // columns that say why
 	outcome  int   // column that says what became of a row; -1: none
 	accepted bool  // its rows are not in error unless their columns say so
+	marked   bool  // its name or a column says of what kind it is
 }
 
 // Parts of names and outcomes, in lower case.
@@ -33,6 +34,12 @@ var (
 	wordsOf = regexp.MustCompile(`\p{Lu}*\p{Ll}+|\p{Lu}+|\p{L}+|\d+`)
 	negates = regexp.MustCompile(`^(no|not|non|never|without|0)$`)
 	yes     = regexp.MustCompile(`^(ok|okay|yes|true)$`)
+)
+
+// Names of files in words, in lower case: beside parts of words these are whole ones.
+var (
+	refusedName  = regexp.MustCompile(`\b(ko|nok|(not|non|un) ?(inserted|created|updated|loaded|ok|accepted|integrated|imported|processed))\b`)
+	acceptedName = regexp.MustCompile(`\b(ok|inserted|created|updated)\b`)
 )
 
 // outcomeOf tells what a cell says of its row by whole words: what is said of an error is bad,
@@ -76,12 +83,15 @@ func (f Format) layout(name string, header []string) layout {
 	if stem := f.stem(); stem != "" {
 		name = strings.ReplaceAll(name, stem, "")
 	}
+	words := strings.ToLower(strings.Join(wordsOf.FindAllString(name, -1), " "))
+	l.marked = true
 	switch bad, good := last(name, errorWords), last(name, resultWords); {
-	case bad > good:
-	case good > bad:
+	case bad > good, refusedName.MatchString(words):
+	case good > bad, acceptedName.MatchString(words):
 		l.accepted = true
 	default:
 		l.accepted = l.outcome >= 0
+		l.marked = l.accepted || len(l.reasons) > 0
 	}
 	return l
 }

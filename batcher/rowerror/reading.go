@@ -143,7 +143,7 @@ func (r *reading) plain(name string, in *bufio.Reader, out io.Writer) error {
 		if r.errors && !l.inError(cells) {
 			continue
 		}
-		row := Row{Header: header, Cells: cells, Of: r.toldBy(of, l, cells)}
+		row := Row{Header: header, Cells: cells, Marked: l.marked, Of: r.toldBy(of, l, cells)}
 		if r.errors {
 			row.Reason = l.reason(cells)
 		}

@@ -26,6 +26,7 @@ type Row struct {
 	Cells  []string
 	Key    string // "" where the file has no such column
 	Reason string // the service's words, at most 500 characters; "" where it has none
+	Marked bool   // the name of its file, or a column, says that it holds rows in error
 	Of     []int  // the formats that the row may have; several where nothing tells which
 }
 

@@ -146,6 +146,28 @@ func TestRowsInErrorAreToldInEveryShape(t *testing.T) {
 	}
 }
 
+// TestNamesOfFilesTellWhatTheirRowsAre: those of accepted rows have none in error, and where
+// neither the name nor a column tells, the rows are not marked.
+func TestNamesOfFilesTellWhatTheirRowsAre(t *testing.T) {
+	for name, want := range map[string]string{
+		"inserted.csv": "none", "rows-created.csv": "none", "customersUpdated.csv": "none", "updated_1001.csv": "none", "loaded.csv": "none",
+		"ok.csv": "none", "1001_OK.csv": "none", "accepted.csv": "none", "errors-1.upsert-ok.csv": "none",
+		"errors.csv": "marked", "rejected.csv": "marked", "ko.csv": "marked", "1001-KO.csv": "marked", "failed.csv": "marked", "not_inserted.csv": "marked",
+		"notLoaded.csv": "marked", "unaccepted.csv": "marked", "errors_updated.csv": "marked", "updated-errors.csv": "marked",
+		"customers.csv": "not marked", "1001.csv": "not marked", "tokens.csv": "not marked", "update_only.csv": "not marked", "errors-1.upsert.csv": "not marked",
+	} {
+		got := "none"
+		if err := Read(bytes.NewReader(zipped(t, name, "customerNumber,name\nC1,Ada\n")), []Format{customers}, func(r Row) error {
+			if got = "not marked"; r.Marked {
+				got = "marked"
+			}
+			return nil
+		}); err != nil || got != want {
+			t.Errorf("%s: got %s, %v, want %s", name, got, err, want)
+		}
+	}
+}
+
 // TestOnlyTheRowItselfIsNothingToDelete: a row that is in error for want of something else may be in
 // the table still.
 func TestOnlyTheRowItselfIsNothingToDelete(t *testing.T) {
