@@ -54,6 +54,7 @@ type attempt struct {
 	file   string
 	number int
 	took   []time.Time
+	named  bool // the service has named its execution
 }
 
 // of is what the import's attempt took of the table's slots, as far as it is the last one.
@@ -65,19 +66,42 @@ func (a Attempts) of(table string, im Import) attempt {
 }
 
 // Lacks returns the times on whose days the import's attempt has taken no slot of the table. One
-// that was refused on a day is sent on the next.
-func (a Attempts) Lacks(table string, im Import, at []time.Time) []time.Time {
-	took := a.of(table, im).took
-	return slices.DeleteFunc(slices.Clone(at), func(day time.Time) bool {
-		return slices.ContainsFunc(took, func(t time.Time) bool { return slots.SameDay(t, day, day.Location()) })
+// that was refused on a day is sent on the next. A day is there twice where the attempt before it
+// has none there but one of the day before, and whether it was accepted is not known: it may have
+// been after midnight. used are the table's uses, which tell of an attempt of a former owner.
+func (a Attempts) Lacks(table string, im Import, at, used []time.Time) []time.Time {
+	lacked := daysWithout(a.of(table, im).took, at)
+	switch before := a[table]; {
+	case before.number == 0 && im.Attempt > 1:
+		lacked = append(lacked, daysAfter(used, at)...)
+	case before.file == im.File && before.number < im.Attempt && !before.named:
+		lacked = append(lacked, daysAfter(before.took, at)...)
+	}
+	return lacked
+}
+
+// daysWithout are the times on whose days none was taken.
+func daysWithout(took, at []time.Time) []time.Time {
+	return slices.DeleteFunc(slices.Clone(at), func(day time.Time) bool { return onDay(took, day) })
+}
+
+// daysAfter are those of them that follow a day on which one was taken.
+func daysAfter(took, at []time.Time) []time.Time {
+	return slices.DeleteFunc(daysWithout(took, at), func(day time.Time) bool {
+		begins, _ := slots.Day(day, day.Location())
+		return !onDay(took, begins.Add(-time.Second))
 	})
 }
 
+func onDay(took []time.Time, day time.Time) bool {
+	return slices.ContainsFunc(took, func(t time.Time) bool { return slots.SameDay(t, day, day.Location()) })
+}
+
 // Take is Lacks, and notes that the attempt has slots of the table on these days from now on.
-func (a Attempts) Take(table string, im Import, at []time.Time) (lacked []time.Time) {
-	lacked = a.Lacks(table, im, at)
+func (a Attempts) Take(table string, im Import, at, used []time.Time) (lacked []time.Time) {
+	lacked = a.Lacks(table, im, at, used)
 	now := a.of(table, im)
-	now.took = append(now.took, lacked...)
+	now.took, now.named = append(now.took, lacked...), now.named || im.State == Running
 	a[table] = now
 	return lacked
 }

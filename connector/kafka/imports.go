@@ -384,7 +384,7 @@ func (s *Source) HasSlot(home, table, file string, attempt int, at time.Time) bo
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.attempts.Lacks(table, ack.Import{File: file, Attempt: attempt}, []time.Time{at})) == 0
+	return len(p.attempts.Lacks(table, ack.Import{File: file, Attempt: attempt}, []time.Time{at}, nil)) == 0
 }
 
 // takeSlot notes the use of a slot of the table by an attempt to send a file, once on each day.
@@ -394,7 +394,7 @@ func (p *Partition) takeSlot(home SlotPartition, im ack.Import) bool {
 	if p.state != reading {
 		return false
 	}
-	p.ledger.UseSlots(home.Table, p.attempts.Take(home.Table, im, home.At))
+	p.ledger.UseSlots(home.Table, p.attempts.Take(home.Table, im, home.At, p.ledger.UsedSlots(home.Table)))
 	return true
 }
 
@@ -414,7 +414,7 @@ func (p *Partition) hasRoom(im ack.Import, homes []SlotPartition, covers bool) e
 	l.Slots, l.Imports = slices.Clone(l.Slots), slices.Collect(maps.Values(imports))
 	for _, home := range homes {
 		if home.Topic == p.Topic && p.ID == 0 {
-			l.UseSlots(home.Table, p.attempts.Lacks(home.Table, im, home.At))
+			l.UseSlots(home.Table, p.attempts.Lacks(home.Table, im, home.At, l.UsedSlots(home.Table)))
 		}
 	}
 	delete(p.noRoom, im.Table)

@@ -108,8 +108,8 @@ func TestHandlerIsToldOfAssignmentsThatLast(t *testing.T) {
 func TestSlotsAreForgottenAfterTwoDays(t *testing.T) {
 	p := newPartition("a", 0, "m1", reading)
 	now := time.Date(2026, 10, 24, 23, 30, 0, 0, time.UTC)
-	for attempt, at := range []time.Duration{0, time.Hour, 49 * time.Hour, 50*time.Hour + time.Minute} {
-		if !p.takeSlot(SlotPartition{Table: "customers", At: []time.Time{now.Add(at)}}, ack.Import{Table: "customers", File: "f", Attempt: attempt + 1}) {
+	for i, at := range []time.Duration{0, time.Hour, 49 * time.Hour, 50*time.Hour + time.Minute} {
+		if !p.takeSlot(SlotPartition{Table: "customers", At: []time.Time{now.Add(at)}}, ack.Import{Table: "customers", File: string(rune('a' + i)), Attempt: 1}) {
 			t.Fatalf("slot at %v: got refused", at)
 		}
 	}

@@ -96,6 +96,61 @@ func TestImportOverMidnightTakesASlotOfBothDays(t *testing.T) {
 	}
 }
 
+// An attempt that was begun before midnight, and whose answer was lost, may have been accepted after
+// it: the next one, of a day on which it has no slot, takes one for it, too. So it does where a
+// former owner began it.
+func TestLostAnswerOverMidnightTakesASlotOfTheNewDay(t *testing.T) {
+	t.Parallel()
+	evening := time.Date(2026, 11, 20, 23, 59, 58, 0, time.UTC)
+	morning := evening.Add(5 * time.Second)
+	running := intent(1)
+	running.State, running.Execution = ack.Running, "4711"
+	of := func(at time.Time) []kafka.SlotPartition {
+		return []kafka.SlotPartition{{Topic: "a", Table: "customers", At: []time.Time{at}}}
+	}
+	for name, tc := range map[string]struct {
+		before *ack.Import // the step between the attempts; nil: none
+		at     time.Time
+		owner  bool // another one makes the second attempt
+		want   int
+	}{
+		"lost over midnight":                  {at: morning, want: 3},
+		"lost on the same day":                {at: evening.Add(time.Second), want: 2},
+		"named before midnight":               {before: &running, at: morning, want: 2},
+		"lost over midnight by another owner": {at: morning, owner: true, want: 3},
+		"lost on the same day by another one": {at: evening.Add(time.Second), owner: true, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBroker(t, 1, "a")
+			m := b.join(autoLane(t))
+			b.awaitCommit("a", 0, 0)
+			record := func(im ack.Import, at time.Time) {
+				t.Helper()
+				if err := m.RecordImport(t.Context(), im, of(at), []*kafka.Claim{m.assignment("a", 0).Claim(0)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			record(intent(1), evening)
+			if tc.before != nil {
+				record(*tc.before, evening.Add(time.Second))
+			}
+			b.wantSlots("after the first attempt", 1)
+			second := intent(2)
+			if tc.owner {
+				second.File = "customers-2.csv.gz" // built again
+				m.stop()
+				m = b.join(autoLane(t))
+				eventually(t, "the ledger is read", func() (bool, any) { return len(m.Partitions()) == 1 && m.Joined(), nil })
+			}
+			for range 2 { // a commit may be repeated
+				record(second, tc.at)
+				b.wantSlots("after the second attempt", tc.want)
+			}
+		})
+	}
+}
+
 // The broker answers REQUEST_TIMED_OUT after it has applied the commit.
 func TestIntentWhoseCommitFailsIsAnErrorAndTakesOneSlotOnceRepeated(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ type account struct {
 }
 
 func (a *account) HasSlot(_, table, file string, attempt int, at time.Time) bool {
-	return len(a.Lacks(table, ack.Import{File: file, Attempt: attempt}, []time.Time{at})) == 0
+	return len(a.Lacks(table, ack.Import{File: file, Attempt: attempt}, []time.Time{at}, nil)) == 0
 }
 
 func (a *account) Slots(string, string) ([]time.Time, bool) { return a.used, true }
@@ -92,7 +92,7 @@ func TestAttemptThatHasASlotWaitsForNoOther(t *testing.T) {
 		p := threeADay(a)
 		first, second := &contract.Import{File: "a.csv.gz", Attempt: 1}, &contract.Import{File: "a.csv.gz", Attempt: 2}
 		a.used = slices.Repeat([]time.Time{time.Now()}, 3)
-		a.Take("customers", ack.Import{File: "a.csv.gz", Attempt: 1}, []time.Time{time.Now()})
+		a.Take("customers", ack.Import{File: "a.csv.gz", Attempt: 1}, []time.Time{time.Now()}, nil)
 		want := func(when string, imp *contract.Import, want time.Duration) {
 			t.Helper()
 			if got := p.Wait("customers", imp, true); got != want {
@@ -106,7 +106,7 @@ func TestAttemptThatHasASlotWaitsForNoOther(t *testing.T) {
 		a.used = append(a.used, slices.Repeat([]time.Time{time.Now()}, 3)...)
 		want("the same attempt on the next day, which is used up", first, 24*time.Hour)
 		time.Sleep(24 * time.Hour)
-		a.Take("customers", ack.Import{File: "a.csv.gz", Attempt: 1}, []time.Time{time.Now()})
+		a.Take("customers", ack.Import{File: "a.csv.gz", Attempt: 1}, []time.Time{time.Now()}, nil)
 		p.Refused("customers", time.Time{})
 		want("after the service's word that the day is used up", first, 24*time.Hour)
 	})
@@ -145,7 +145,7 @@ func TestRefusalIsAboutTheDayOfTheServicesClock(t *testing.T) {
 			p := threeADay(a)
 			time.Sleep(tc.now)
 			imp := ack.Import{File: "a.csv.gz", Attempt: 1}
-			a.Take("customers", imp, []time.Time{time.Now()})
+			a.Take("customers", imp, []time.Time{time.Now()}, nil)
 			if wait := p.Refused("customers", midnight.Add(tc.at)); wait != tc.wait {
 				t.Errorf("%s: got wait %v, want %v", name, wait, tc.wait)
 			}
