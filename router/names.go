@@ -73,7 +73,7 @@ func (b *mappingCompiler) warnOfDeletes() {
 }
 
 // deletesTombstones reports whether a record without a value may mean one of the mapping's rows.
-// It is nobody's where mappings divide a topic by what values say. Else there has to be an import
+// It belongs to none where mappings divide a topic by what values say. Else there has to be an import
 // for deletes, or a call that has what it needs.
 func (b *mappingCompiler) deletesTombstones() bool {
 	readers := func(topic string) (n int) {

@@ -47,8 +47,11 @@ func TestWhereATextIsFoundCountsCharacters(t *testing.T) {
 		name, text, part string
 		want             int
 	}{
-		{"indexOf", "élodie@x", "@", 6}, {"indexOf", "x", "@", -1}, {"indexOf", "é", "", 0},
-		{"lastIndexOf", "é.é.c", ".", 3}, {"lastIndexOf", "é", "", utf8.RuneCountInString("é")},
+		{"indexOf", "élodie@x", "@", 6},
+		{"indexOf", "x", "@", -1},
+		{"indexOf", "é", "", 0},
+		{"lastIndexOf", "é.é.c", ".", 3},
+		{"lastIndexOf", "é", "", utf8.RuneCountInString("é")},
 	} {
 		if got, err := operators.OfConditions[c.name](c.text, c.part); got != c.want || err != nil {
 			t.Errorf("%s(%q, %q): got %v, %v, want %d", c.name, c.text, c.part, got, err, c.want)

@@ -81,10 +81,15 @@ func TestWhatATargetTakesIsNotRefused(t *testing.T) {
 	}
 	inputs = append(inputs, schemas.BoolValue(true), schemas.BoolValue(false))
 	places := []schemas.Place{
-		{Section: schemas.Attributes, Name: "x"}, {Section: schemas.Properties, Name: "x"}, {Section: schemas.Attributes, Name: "lastDevice"},
-		{Section: schemas.Attributes, Name: "blacklistMoment"}, {Section: schemas.Attributes, Name: "lastMailActivityStatus"},
-		{Section: schemas.Subscriptions, Name: "x"}, {Section: schemas.Segments, Name: "x"},
-		{Section: schemas.DataCollection, Name: "date"}, {Section: schemas.DataCollection, Name: "source"},
+		{Section: schemas.Attributes, Name: "x"},
+		{Section: schemas.Properties, Name: "x"},
+		{Section: schemas.Attributes, Name: "lastDevice"},
+		{Section: schemas.Attributes, Name: "blacklistMoment"},
+		{Section: schemas.Attributes, Name: "lastMailActivityStatus"},
+		{Section: schemas.Subscriptions, Name: "x"},
+		{Section: schemas.Segments, Name: "x"},
+		{Section: schemas.DataCollection, Name: "date"},
+		{Section: schemas.DataCollection, Name: "source"},
 	}
 	ignored := problem.NewReporter("", new([]problem.Problem))
 	for _, place := range places {
