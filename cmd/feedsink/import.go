@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,8 +35,9 @@ func newImport() *cobra.Command {
 		Long: "import sends a CSV file (plain, GZIP, or a ZIP with one file) together with its definition: table, CSV format and\n" +
 			"import mode are the mapping's, the columns those of the file's first line. With --remote the service fetches a file\n" +
 			"of that name itself. The file is looked through first, since each import is one of the table's day; without one left\n" +
-			"nothing is sent. --server asks a running sink, which counts the import; otherwise the sink's last commit is read from\n" +
-			"Kafka. Rows in error are saved beside the file, as the service reports them: customers' data.",
+			"nothing is sent. The running sink counts the import: the one at --server, or else the one of the configuration on this machine.\n" +
+			"Where none answers there, the import is counted nowhere, and the sink's last commit is read from Kafka. Rows in error are\n" +
+			"saved beside the file, as the service reports them: customers' data.",
 		Example: "  feedsink import -c feedsink.yaml --mapping customers --server http://feedsink:8080 customers.csv\n" +
 			"  feedsink import -c feedsink.yaml --mapping customers --map email=emailAddress --dry-run export.csv.gz\n" +
 			"  feedsink import -c feedsink.yaml --mapping customers --remote crm customers-20261121.csv",
@@ -60,7 +62,7 @@ func newImport() *cobra.Command {
 			if flags.dryRun {
 				return printJSON(cmd.OutOrStdout(), job.Definition)
 			}
-			if err := flags.takeSlot(cmd.Context(), cfg); err != nil {
+			if err := flags.takeSlot(cmd, cfg); err != nil {
 				return err
 			}
 			return launch(cmd, cfg, job)
@@ -81,7 +83,7 @@ func (f *importFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.DeleteAfter, "delete-remote", false, "with --remote: have the file removed once it is loaded")
 	cmd.Flags().BoolVar(&f.ResultFile, "result-file", false, "have a result file generated, and fetch it")
 	cmd.Flags().StringSliceVar(&f.ReportTo, "report-to", nil, "e-mail address that gets a report; repeatable")
-	cmd.Flags().StringVar(&f.server, "server", "", "admin server of the running sink that has the table")
+	cmd.Flags().StringVar(&f.server, "server", "", "admin server of the running sink that has the table (default: admin.listen of the configuration, on this machine)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "send although no import is left today, or it is not known")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "look through the file, print the definition and send nothing")
 }
@@ -97,34 +99,56 @@ func (f *importFlags) fit() error {
 	return nil
 }
 
-func (f *importFlags) takeSlot(ctx context.Context, cfg *config.Config) error {
-	err := f.askForSlot(ctx, cfg)
+func (f *importFlags) takeSlot(cmd *cobra.Command, cfg *config.Config) error {
+	err := f.askForSlot(cmd, cfg)
 	if err == nil || f.force {
 		return nil
 	}
-	return fmt.Errorf("%w; nothing was sent, --force sends all the same", err)
+	unsent := fmt.Errorf("%w; nothing was sent, --force sends all the same", err)
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return asUsage(unsent)
+	}
+	return unsent
 }
 
-func (f *importFlags) askForSlot(ctx context.Context, cfg *config.Config) error {
-	if f.server == "" {
-		asking, cancel := context.WithTimeout(ctx, askKafkaFor)
-		defer cancel()
-		left, err := ops.SlotsLeft(asking, cfg, f.Mapping)
-		switch {
-		case err != nil:
-			return fmt.Errorf("mapping %s: how many imports are left today cannot be seen: %w; --server asks a running sink", f.Mapping, err)
-		case left == 0:
-			return fmt.Errorf("mapping %s: %w", f.Mapping, ops.ErrNoSlot)
-		}
+// askForSlot has the sink count the import: the one at --server, or else the one of the
+// configuration on this machine. Where none listens there, nobody counts it, and Kafka is asked
+// whether the table has an import left.
+func (f *importFlags) askForSlot(cmd *cobra.Command, cfg *config.Config) error {
+	imports, err := ops.Imports(cfg, f.Mapping)
+	if err != nil {
+		return asUsage(err)
+	}
+	if f.server == "" && !imports {
+		cmd.PrintErrf("this import is counted nowhere: no route of mapping %s leads to the batch lane\n", f.Mapping)
 		return nil
 	}
-	_, client, err := sinkOf(f.server, cfg.Admin, "")
+	at, client, err := sinkOf(f.server, cfg.Admin, "")
 	if err != nil {
 		return err
 	}
 	var left observe.MappingImports
-	if err := client.TakeSlot(ctx, f.Mapping, &left); err != nil {
-		return explained(err, f.server)
+	err = client.TakeSlot(cmd.Context(), f.Mapping, &left)
+	switch {
+	case err == nil:
+		return nil
+	case f.server != "" || !errors.Is(err, syscall.ECONNREFUSED):
+		return explained(err, at)
+	}
+	cmd.PrintErrf("this import is counted nowhere, for no sink answers at %s: one that runs elsewhere, or is started today, does not know of it; --server asks one that runs elsewhere\n", at)
+	return f.seeSlots(cmd.Context(), cfg)
+}
+
+// seeSlots reads from Kafka whether the table has an import left today.
+func (f *importFlags) seeSlots(ctx context.Context, cfg *config.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, askKafkaFor)
+	defer cancel()
+	left, err := ops.SlotsLeft(ctx, cfg, f.Mapping)
+	switch {
+	case err != nil:
+		return fmt.Errorf("mapping %s: how many imports are left today cannot be seen: %w; --server asks a running sink", f.Mapping, err)
+	case left == 0:
+		return fmt.Errorf("mapping %s: %w", f.Mapping, ops.ErrNoSlot)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/feedsink/feedsink/connector/ops"
 )
 
-// newBroker gives the host a broker with the mapping's topic.
+// newBroker gives the host a broker with the mapping's topic. No sink runs there.
 func (d *host) newBroker() *kadm.Client {
 	d.t.Helper()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "crm.customers"))
@@ -29,6 +29,7 @@ func (d *host) newBroker() *kadm.Client {
 	}
 	d.t.Cleanup(cluster.Close)
 	d.change("127.0.0.1:1", cluster.ListenAddrs()[0])
+	d.change("admin: {webhook", `admin: {listen: "127.0.0.1:1", webhook`)
 	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...))
 	if err != nil {
 		d.t.Fatal(err)
@@ -44,6 +45,7 @@ func TestImportLoadsAFileAndTellsItsEnd(t *testing.T) {
 	d.newBroker()
 	d.write("customers.csv", twoCustomers)
 	code, out, failed := d.run("import --mapping customers --map email=emailAddress customers.csv -o json")
+	_, out, _ = strings.Cut(out, "\n") // what is said before
 	var result struct {
 		Execution, Status string
 		Read, Inserted    int
@@ -184,6 +186,64 @@ func TestImportTakesASlotOfTheRunningSink(t *testing.T) {
 	d.change("name: customers", "name: consents")
 	if code, _, failed := d.run("import --mapping consents customers.csv --server " + server.URL); code != 1 || !strings.Contains(failed, "no import is left today; nothing was sent") || d.service.CallCount(8) != 1 {
 		t.Errorf("none left: got code %d, %q and %d calls, want 1 and the one from before", code, failed, d.service.CallCount(8))
+	}
+}
+
+// Nobody has to name the sink of this machine: one that is not asked does not count the import.
+func TestImportIsCountedByTheSinkOfThisMachine(t *testing.T) {
+	mux, sink := http.NewServeMux(), &imports{}
+	admin.Imports(sink)(mux)
+	server := sinkServer(mux)
+	defer server.Close()
+	d := newHost(t)
+	d.newBroker()
+	d.change("127.0.0.1:1", strings.TrimPrefix(server.URL, "http://"))
+	d.write("customers.csv", "customerNumber\nC1\n")
+	if code, said, failed := d.run("import --mapping customers customers.csv"); code != 0 || len(sink.taken) != 1 || strings.Contains(said, "counted nowhere") {
+		t.Errorf("got code %d, %s %q, %q taken, want one of customers", code, said, failed, sink.taken)
+	}
+	d.change("name: customers", "name: consents")
+	if code, _, failed := d.run("import --mapping consents customers.csv"); code != 1 || !strings.Contains(failed, "no import is left today; nothing was sent") || d.service.CallCount(8) != 1 {
+		t.Errorf("none left: got code %d, %q and %d calls, want 1 and the one from before", code, failed, d.service.CallCount(8))
+	}
+}
+
+func TestImportIsRefusedByAnyAnswerThatCountsNothing(t *testing.T) {
+	for _, status := range []int{401, 404, 409, 500, 503} {
+		server := sinkServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "not so", status) }))
+		d := newHost(t)
+		d.newBroker()
+		d.change("127.0.0.1:1", strings.TrimPrefix(server.URL, "http://"))
+		d.write("customers.csv", "customerNumber\nC1\n")
+		if code, _, failed := d.run("import --mapping customers customers.csv"); code != 1 || failed != "not so; nothing was sent, --force sends all the same" || d.service.CallCount(8) != 0 {
+			t.Errorf("%d: got code %d, %q and %d calls, want 1 and none", status, code, failed, d.service.CallCount(8))
+		}
+		server.Close()
+	}
+}
+
+func TestImportThatNobodyCountsSaysSo(t *testing.T) {
+	d := newHost(t)
+	d.newBroker()
+	d.write("customers.csv", "customerNumber\nC1\n")
+	const want = "this import is counted nowhere, for no sink answers at http://127.0.0.1:1: one that runs elsewhere, or is started today, does not know of it"
+	if code, said, failed := d.run("import --mapping customers customers.csv"); code != 0 || !strings.Contains(said, want) {
+		t.Errorf("got code %d, %s %q, want 0 and %s", code, said, failed, want)
+	}
+	if code, said, failed := d.run("import --mapping customers --server http://127.0.0.1:1 customers.csv"); code != 1 || !strings.Contains(failed, "no sink answers at http://127.0.0.1:1") || strings.Contains(said, "nowhere") {
+		t.Errorf("--server: got code %d, %s %q, want 1, and nothing sent", code, said, failed)
+	}
+}
+
+// The sink keeps no count of the imports of a mapping that makes calls alone.
+func TestImportOfAMappingOfCallsIsCountedNowhere(t *testing.T) {
+	d := newHost(t)
+	d.newBroker()
+	d.change("mappings:\n", "mappings:\n  - {name: orders, topics: [shop.orders], customTable: orders, key: businessKey, fields: [{from: id, to: businessKey}, {from: total, to: total}], routes: [{lane: immediate}]}\n")
+	d.write("orders.csv", "businessKey,total\nO1,5\n")
+	const want = "this import is counted nowhere: no route of mapping orders leads to the batch lane"
+	if code, said, failed := d.run("import --mapping orders orders.csv"); code != 0 || !strings.Contains(said, want) {
+		t.Errorf("got code %d, %s %q, want 0 and %s", code, said, failed, want)
 	}
 }
 

@@ -154,6 +154,12 @@ func (b ByHand) attributes(m *router.Compiled, columns []service.Attribute, head
 	return mapped, nil
 }
 
+// Imports reports whether the sink imports into the table of a mapping.
+func Imports(cfg *config.Config, mapping string) (bool, error) {
+	m, err := compiled(cfg, mapping)
+	return err == nil && m.Uses(schemas.Batch), err
+}
+
 // SlotsLeft is how many imports a mapping's table has left today, the reserve
 // included, as the batch lane's last commit has it. It asks Kafka without joining
 // a group, so it works whether a sink runs or not.
