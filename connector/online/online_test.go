@@ -233,6 +233,13 @@ func TestBrokerThatCannotBeReachedSaysWhatToDo(t *testing.T) {
 	w.expect("FAIL        broker "+w.cfg.Kafka.Brokers[0], "TLS")
 }
 
+func TestLastRecordsThatNoAddressCanNameAreDeadLetters(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Mappings[0].Op = "patch"
+	w.produce("shop.orders", append(slices.Repeat([]string{`{"id":"o1","total":1}`}, 19), `{"id":"..","total":1}`)...)
+	w.expect("WARN        last records of orders: 1 of 20 (5 %) would be dead letters:", `1 rejected (an id or name that is empty, "." or ".." cannot be part of an address)`)
+}
+
 func TestLastRecordsSayWhatWouldBecomeOfThem(t *testing.T) {
 	w := newWorld(t)
 	w.expect("NOT CHECKED last records of orders", "there are none")

@@ -99,6 +99,12 @@ func (o *outlook) take(r *router.Routed, limits flood.Limits) {
 		o.refuse(writes.RejectReason(r.Err), limits)
 		return
 	}
+	if r.Lane == schemas.Immediate {
+		if why, unsent := writes.Unsent(&r.Write); unsent {
+			o.refuse(why, limits)
+			return
+		}
+	}
 	o.seen++
 	if r.Lane == schemas.Skip {
 		o.skipped++

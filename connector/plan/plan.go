@@ -18,6 +18,7 @@ import (
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/words"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/router/check"
 	"github.com/feedsink/feedsink/schemas"
@@ -120,6 +121,11 @@ func (p *Plan) Add(r *router.Record, routed []router.Routed) {
 			of.writes++
 			m.arrived.add(m.config, &one.Write, r.Timestamp)
 		default:
+			if why, unsent := writes.Unsent(&one.Write); unsent {
+				p.deadLetter(m, r, why.Code, errors.New(why.Message))
+				p.forget(m, r, one.Write.Key)
+				continue
+			}
 			m.arrived.add(m.config, &one.Write, r.Timestamp)
 			p.call(m, &one.Write, r)
 		}

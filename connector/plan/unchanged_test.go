@@ -49,6 +49,16 @@ func TestCallsThatRepeatThemselvesAreCounted(t *testing.T) {
 	}
 }
 
+// Such an id cannot stand in an address: the sink sends nothing, and makes a dead letter.
+func TestCallsThatNoAddressCanNameAreDeadLetters(t *testing.T) {
+	for op, dead := range map[string]int64{"patch": 2, "merge": 2, "delete": 2, "upsert": 0, "create": 0} {
+		m := callsOf(t, "0 . NEW, 5 .. NEW, 10 a NEW", router.Mapping{Op: op})
+		if m.DeadLetters != dead || m.Calls.Calls != 3-dead {
+			t.Errorf("%s: got %d dead letters and %d calls, want %d and %d", op, m.DeadLetters, m.Calls.Calls, dead, 3-dead)
+		}
+	}
+}
+
 func TestRepetitionsAreNotCountedWhereSkipIsRefused(t *testing.T) {
 	m := callsOf(t, "0 a NEW, 5 a NEW", router.Mapping{Topics: []string{"orders", "more"}})
 	if c := m.Calls; c.Calls != 2 || c.CouldSkip != 0 {

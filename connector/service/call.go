@@ -83,7 +83,7 @@ func (c *Client) send(ctx context.Context, call *call, names ...string) (answer,
 		if !Addressable(name) {
 			return answer{}, &Error{
 				op: call.op, kind: Rejected, target: call.target,
-				text: `an id or name that is empty, "." or ".." cannot be part of an address; nothing was sent`,
+				text: NotAddressable + "; nothing was sent",
 			}
 		}
 		full.WriteString(url.PathEscape(name))

@@ -211,6 +211,9 @@ func Addressable(segment string) bool {
 	return segment != "" && segment != "." && segment != ".."
 }
 
+// NotAddressable is why a call is refused of which an id or name is not Addressable.
+const NotAddressable = `an id or name that is empty, "." or ".." cannot be part of an address`
+
 const redacted = "[redacted]"
 
 // Secret is a text that prints as "[redacted]" through every verb of fmt, in

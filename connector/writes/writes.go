@@ -80,6 +80,14 @@ func Addressable(w *schemas.Write) bool {
 	return service.Addressable(w.ProfileID)
 }
 
+// Unsent is why the write's call is refused before it is made; ok is false where it is made.
+func Unsent(w *schemas.Write) (why deadletter.Reason, ok bool) {
+	if Addressable(w) {
+		return why, false
+	}
+	return deadletter.Reason{Stage: deadletter.Delivering, Code: codeRejected, Message: service.NotAddressable}, true
+}
+
 func (c Operations) record(ctx context.Context, w *schemas.Write, earlier Create) error {
 	var err error
 	switch w.Op {
@@ -336,7 +344,7 @@ func RejectReason(err error) deadletter.Reason {
 
 // RefusalReason says why the service refused, with the beginning of its answer.
 func RefusalReason(err error) deadletter.Reason {
-	l := deadletter.Reason{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
+	l := deadletter.Reason{Stage: deadletter.Delivering, Code: codeRejected, Message: err.Error()}
 	if given, up := errors.AsType[*calls.GivenUp](err); up && given.Unsure {
 		l.MayBeInTable, l.Message = true, deadletter.MayBeInTable+": "+l.Message
 	}
@@ -364,6 +372,9 @@ func RefusalReason(err error) deadletter.Reason {
 	}
 	return l
 }
+
+// codeRejected is the reason code of what the service refuses, or would.
+const codeRejected = "rejected"
 
 // CodeConflict is the reason code of unique keys that match different profiles, and
 // of a record that exists already.
