@@ -148,14 +148,32 @@ func (c *Client) SetLogLevel(ctx context.Context, level string, into any) error 
 }
 
 func (c *Client) ask(ctx context.Context, method string, into any, path ...string) error {
+	if err := unaddressable(path); err != nil {
+		return err
+	}
 	return c.askAt(ctx, method, c.base.JoinPath(path...), into, path[0])
 }
 
 // change asks for a change with parameters.
 func (c *Client) change(ctx context.Context, query url.Values, into any, path ...string) error {
+	if err := unaddressable(path); err != nil {
+		return err
+	}
 	at := c.base.JoinPath(path...)
 	at.RawQuery = query.Encode()
 	return c.askAt(ctx, http.MethodPost, at, into, path[0])
+}
+
+// unaddressable refuses a name that no sink has and no address can hold: it would be that of
+// something else.
+func unaddressable(path []string) error {
+	if len(path) < 2 || path[1] != "" && path[1] != "." && path[1] != ".." {
+		return nil
+	}
+	if path[0] == levelValue {
+		return &Refusal{Status: http.StatusBadRequest, Message: fmt.Sprintf("log level: must be debug, info, warn or error, is %q", path[1])}
+	}
+	return &Refusal{Status: http.StatusNotFound, Message: fmt.Sprintf("mapping %s: is not in the configuration", path[1])}
 }
 
 func (c *Client) askAt(ctx context.Context, method string, at *url.URL, into any, value string) error {

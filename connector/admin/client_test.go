@@ -50,6 +50,28 @@ func TestClientEscapesTheMapping(t *testing.T) {
 	}
 }
 
+func TestClientAsksForNothingElseThanTheMapping(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the server was asked: %s %s", r.Method, r.URL)
+	}))
+	defer server.Close()
+	c, into := client(t, server.URL), new(shown)
+	for _, name := range []string{"", ".", ".."} {
+		for what, err := range map[string]error{
+			"import": c.Import(t.Context(), name, into), "reason": c.Reason(t.Context(), name, into), "release": c.Release(t.Context(), name, into),
+			"roll": c.Roll(t.Context(), name, false, into), "slots": c.TakeSlot(t.Context(), name, into),
+			"pause": c.Pause(t.Context(), name, PauseRequest{}, into), "resume": c.Resume(t.Context(), name, "", into),
+		} {
+			if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Status != http.StatusNotFound || refusal.Message != "mapping "+name+": is not in the configuration" {
+				t.Errorf("%s %q: got %v, want that there is none", what, name, err)
+			}
+		}
+		if refusal, ok := errors.AsType[*Refusal](c.SetLogLevel(t.Context(), name, into)); !ok || refusal.Status != http.StatusBadRequest {
+			t.Errorf("log level %q: got %v, want that there is none", name, refusal)
+		}
+	}
+}
+
 func TestClientTellsAnotherServerFromASink(t *testing.T) {
 	for _, c := range []struct {
 		status     int

@@ -36,6 +36,14 @@ func TestTheWayInIsWrittenAsItWasGiven(t *testing.T) {
 	}
 }
 
+func TestMappingOfATopicThatBeginsWithADotIsAccepted(t *testing.T) {
+	for topic, want := range map[string]string{".orders": "-orders", "...": "-..", "shop.orders": "shop.orders"} {
+		if got := mappingName(topic); got != want {
+			t.Errorf("%s: got %q, want %q", topic, got, want)
+		}
+	}
+}
+
 func TestEditorsFindTheSchema(t *testing.T) {
 	text, err := os.ReadFile("../../schemas/config.schema.json")
 	if err != nil {

@@ -104,6 +104,9 @@ func mappingName(name string) string {
 		}
 		return '-'
 	}, strings.ToLower(name))
+	if rest, dot := strings.CutPrefix(name, "."); dot { // of which no mapping's name is the first
+		name = "-" + rest
+	}
 	return name[:min(len(name), longestName)]
 }
 

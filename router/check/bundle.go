@@ -23,7 +23,7 @@ func (m *mapping) bundle() {
 		return
 	}
 	if !mappingName.MatchString(name) {
-		m.Report("bundle", "", wantName, name)
+		m.Report("bundle", "", wantName+", no dot first", name)
 	}
 	if other := m.all.first(func(o *router.Mapping) bool { return o.Name == name && o.Bundle != name }); other != nil {
 		m.Report("bundle", "", "%q is the name of mappings[%d], which is not in it: their files would look alike", name, other.Index)

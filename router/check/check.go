@@ -164,7 +164,7 @@ type mapping struct {
 }
 
 var (
-	mappingName = regexp.MustCompile(`^[a-z0-9._-]{1,100}$`)
+	mappingName = regexp.MustCompile(`^[a-z0-9_-][a-z0-9._-]{0,99}$`) // "." and ".." cannot stand in the address of a command's request
 	routeName   = regexp.MustCompile(`^[a-z][a-z0-9._-]{0,99}$`)
 	topicName   = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 )
@@ -177,7 +177,7 @@ func (m *mapping) words() {
 	case m.m.Name == "":
 		m.Report("name", "", "missing")
 	case !mappingName.MatchString(m.m.Name):
-		m.Report("name", "", wantName, m.m.Name)
+		m.Report("name", "", wantName+", no dot first", m.m.Name)
 	}
 	if len(m.m.Topics) == 0 {
 		m.Report("topics", "name at least one topic", "missing")

@@ -78,8 +78,11 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		want   string
 	}{
 		{"no name", func(m *router.Mapping) { m.Name = "" }, `name: missing`},
-		{"name", func(m *router.Mapping) { m.Name = "My Customers" }, `name: "My Customers": 1 to 100 lower-case letters, digits, dots, dashes and underscores`},
-		{"long name", func(m *router.Mapping) { m.Name = strings.Repeat("n", 101) }, `name: "` + strings.Repeat("n", 101) + `": 1 to 100 lower-case letters, digits, dots, dashes and underscores`},
+		{"name", func(m *router.Mapping) { m.Name = "My Customers" }, `name: "My Customers": 1 to 100 lower-case letters, digits, dots, dashes and underscores, no dot first`},
+		{"name that is a dot", func(m *router.Mapping) { m.Name = "." }, `name: ".": 1 to 100 lower-case letters, digits, dots, dashes and underscores, no dot first`},
+		{"name that is two dots", func(m *router.Mapping) { m.Name = ".." }, `name: "..": 1 to 100 lower-case letters, digits, dots, dashes and underscores, no dot first`},
+		{"name that begins with a dot", func(m *router.Mapping) { m.Name = ".orders" }, `name: ".orders": 1 to 100 lower-case letters, digits, dots, dashes and underscores, no dot first`},
+		{"long name", func(m *router.Mapping) { m.Name = strings.Repeat("n", 101) }, `name: "` + strings.Repeat("n", 101) + `": 1 to 100 lower-case letters, digits, dots, dashes and underscores, no dot first`},
 		{"no topics", func(m *router.Mapping) { m.Topics = nil }, `topics: missing; hint: name at least one topic`},
 		{"topic", func(m *router.Mapping) { m.Topics = []string{"a b"} }, `topics[0]: "a b" is not the name of a topic; hint: write up to 249 of the characters a-z A-Z 0-9 . _ -`},
 		{"topic twice", func(m *router.Mapping) { m.Topics = []string{"a", "a"} }, `topics[1]: "a" is named twice`},
