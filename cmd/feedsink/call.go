@@ -59,7 +59,12 @@ func serviceClient(cmd *cobra.Command) (client *service.Client, file config.File
 
 // withReason adds the service's own words, which errors leave out because logs must
 // not quote values. Here the reader made the call.
+//
+// An id or name that no address can hold is the caller's mistake.
 func withReason(err error) error {
+	if errors.Is(err, service.ErrNotAddressable) {
+		return asUsage(err)
+	}
 	e, ok := errors.AsType[*service.Error](err)
 	if !ok || e.Reason() == "" || !e.MayQuote() {
 		return err
@@ -91,13 +96,20 @@ func readBody(ctx context.Context, cmd *cobra.Command, args []string, into any) 
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		err = errors.New("the JSON ends before it is complete")
-	case err == nil && d.More():
+	case err == nil && !ends(d):
 		err = errors.New("there is something after the JSON")
 	}
 	if err != nil {
 		return usagef("the body: %w", err)
 	}
 	return nil
+}
+
+// ends reports whether nothing but white space follows. More is no help: to it a } or ] ends
+// what it stands in.
+func ends(d *json.Decoder) bool {
+	_, err := d.Token()
+	return errors.Is(err, io.EOF)
 }
 
 func bodyBytes(ctx context.Context, cmd *cobra.Command, args []string) ([]byte, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"syscall"
 	"time"
@@ -133,6 +134,12 @@ func runService(cmd *cobra.Command, listen string) (err error) {
 	s, err := dev.StartService(dir, listen, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)), contents)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w: choose another address with --listen", err)
+	}
+	if _, ok := errors.AsType[*net.AddrError](err); ok {
+		return usagef("--listen: must be HOST:PORT, is %q", listen)
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return usagef("--listen: %w; write HOST:PORT of this machine", err)
 	}
 	if err != nil {
 		return err

@@ -202,8 +202,10 @@ func TestDevRefusesFlagsThatDoNotGoTogether(t *testing.T) {
 			t.Errorf("dev %v: got code %d, %v, want %d", args, code, err, exitUsage)
 		}
 	}
-	_, code, err := command(t, "dev", "--service-only", "--listen", "nowhere")
-	if code != exitFailed || err == nil || !strings.Contains(err.Error(), "nowhere") {
-		t.Errorf("an address that is none: got code %d, %v, want %d naming it", code, err, exitFailed)
+	for _, listen := range []string{"nowhere", "localhost:99999", "localhost:no-port"} {
+		_, code, err := command(t, "dev", "--service-only", "--listen", listen)
+		if code != exitUsage || err == nil || !strings.Contains(err.Error(), "--listen: ") {
+			t.Errorf("--listen %s: got code %d, %v, want %d naming it", listen, code, err, exitUsage)
+		}
 	}
 }

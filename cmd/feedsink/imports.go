@@ -150,7 +150,7 @@ func executionOf(ctx context.Context, file config.File, server, mapping string) 
 	}
 	var one observe.MappingImports
 	if err := client.Import(ctx, mapping, &one); err != nil {
-		return "", explained(err, server)
+		return "", asked(err, server)
 	}
 	if one.Import == nil || one.Import.Execution == "" {
 		return "", fmt.Errorf("mapping %s: no execution is known, it has no import on its way; the sink's log names those that ended", mapping)

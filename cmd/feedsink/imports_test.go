@@ -129,7 +129,7 @@ func TestImportsCommandsAskTheSink(t *testing.T) {
 		{"show --mapping customers", exitFine, "execution   1004"},
 		{"show --mapping consents --show-reason", exitFine, "The service said about d.csv.gz, execution 8842, 0s ago:\nnobody knows M. Dupont"},
 		{"show --mapping customers --show-reason", exitFine, "has said nothing"},
-		{"show --mapping nobody", exitFailed, "mapping nobody: is not there"},
+		{"show --mapping nobody", exitUsage, "mapping nobody: is not there"},
 		{"release --mapping consents", exitFine, "consents is released: d.csv.gz is sent again when the next day begins, no slot is left today"},
 		{"release --mapping consents", exitFailed, "mapping consents: is not halted"},
 		{"release --mapping orders", exitFine, "orders is released: the rows in error of o.csv.gz that its output files name become dead letters"},
@@ -178,6 +178,32 @@ func TestImportsCommandsSayWhatIsWrongWithTheirUse(t *testing.T) {
 	}
 	if out, code, _ := command(t, "imports"); code != exitFine || !strings.Contains(out, "release") {
 		t.Errorf("without a command: got code %d, %q, want its help", code, out)
+	}
+}
+
+// What a person has to correct is told from what has failed by the exit code.
+func TestCommandsTellAMistakeOfUsageFromAFailure(t *testing.T) {
+	d := newHost(t)
+	var status int
+	sink := sinkServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "the sink's words", status) }))
+	defer sink.Close()
+	d.change("admin: {webhook", `admin: {listen: "`+sink.Listener.Addr().String()+`", webhook`)
+	d.change("upsert: {mode", `upsert: {etl: "1", mode`)
+	for _, line := range []string{
+		"imports show --mapping nobody", "imports release --mapping nobody", "imports roll --mapping nobody", "pause --mapping nobody",
+		"resume --mapping nobody", "imports files --mapping nobody", "reload", "log-level debug",
+	} {
+		for _, c := range []struct{ status, code int }{{400, exitUsage}, {404, exitUsage}, {401, exitFailed}, {409, exitFailed}, {500, exitFailed}} {
+			status = c.status
+			if code, _, failed := d.run(line + " -c feedsink.yaml"); code != c.code || failed != "the sink's words" {
+				t.Errorf("%s, %d: got code %d, %q, want %d and the sink's words", line, c.status, code, failed, c.code)
+			}
+		}
+	}
+	for _, line := range []string{"log-level bogus", "log-level ..", "imports show --mapping ..", "pause --mapping ."} {
+		if code, _, failed := d.run(line + " --server http://127.0.0.1:1"); code != exitUsage {
+			t.Errorf("%s: got code %d, %q, want %d before anybody is asked", line, code, failed, exitUsage)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -218,6 +219,12 @@ func newLogLevel() *cobra.Command {
 			"  kubectl exec POD -- /feedsink log-level -c /etc/feedsink/feedsink.yaml debug",
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: logLevels,
+	}
+	cmd.PreRunE = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 && !slices.Contains(logLevels, strings.ToLower(args[0])) {
+			return usagef("log-level: must be debug, info, warn or error, is %q", args[0])
+		}
+		return nil
 	}
 	askSink(cmd, func(ctx context.Context, c *admin.Client, args []string) (any, string, error) {
 		var is admin.LogLevelAnswer

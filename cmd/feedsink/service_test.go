@@ -41,6 +41,39 @@ func TestCommandsThatCreateSayThatItMayBeThereAllTheSame(t *testing.T) {
 	}
 }
 
+func TestCallOfWhatNoAddressCanHoldIsAMistakeOfUsage(t *testing.T) {
+	d := newHost(t)
+	for _, args := range [][]string{
+		{"record", "get", "-t", "orders", ""},
+		{"record", "delete", "-t", "orders", ".."},
+		{"record", "patch", "-t", "orders", ".", `{"properties":{"status":"NEW"}}`},
+		{"record", "get", "-t", "..", "o1"},
+		{"profile", "delete", "-t", "customers", ""},
+		{"profile", "patch", "-t", "customers", "..", "{}"},
+		{"imports", "files", ""},
+	} {
+		if _, code, err := command(t, args...); code != exitUsage || err == nil || !strings.Contains(err.Error(), "cannot be part of an address") {
+			t.Errorf("%q: got code %d, %v, want %d", args, code, err, exitUsage)
+		}
+	}
+	if calls := d.service.Calls(); len(calls) != 0 {
+		t.Errorf("the service: got %v, want no call", calls)
+	}
+}
+
+func TestBodyEndsWithItsJSON(t *testing.T) {
+	d := newHost(t)
+	for _, more := range []string{"} trailing", "]", "}", "{}", `"more"`, "x"} {
+		_, code, err := command(t, "record", "create", "-t", "orders", `{"properties":{"a":1}} `+more)
+		if code != exitUsage || err == nil || !strings.Contains(err.Error(), "there is something after the JSON") {
+			t.Errorf("%s: got code %d, %v, want %d", more, code, err, exitUsage)
+		}
+	}
+	if _, code, err := command(t, "record", "create", "-t", "orders", `{"properties":{"a":1}} `+"\n"); code != exitFine || d.service.Len("orders") != 1 {
+		t.Errorf("white space: got code %d, %v, want %d", code, err, exitFine)
+	}
+}
+
 // host is a directory with a configuration and the service that it names.
 type host struct {
 	t       *testing.T

@@ -38,11 +38,20 @@ func askSink(cmd *cobra.Command, ask func(ctx context.Context, c *admin.Client, 
 		}
 		answer, text, err := ask(cmd.Context(), client, args)
 		if err != nil {
-			return explained(err, server)
+			return asked(err, server)
 		}
 		return printResult(cmd, answer, text)
 	}
 	return cmd
+}
+
+// asked is explained, and knows what of the sink's answers the caller, or the sink's configuration,
+// has to be corrected for: a mapping or level that is not there, a pause that cannot be, a file with mistakes.
+func asked(err error, server string) error {
+	if refusal, ok := errors.AsType[*admin.Refusal](err); ok && !refusal.Foreign && (refusal.Status == http.StatusBadRequest || refusal.Status == http.StatusNotFound) {
+		return asUsage(err)
+	}
+	return explained(err, server)
 }
 
 // explained adds to a connection that cannot be made what may be done about it.

@@ -199,7 +199,7 @@ func (c *Client) askAt(ctx context.Context, method string, at *url.URL, into any
 		if ok {
 			return errors.New(words(resp, body))
 		}
-		return &Refusal{Status: resp.StatusCode, Message: words(resp, body)}
+		return &Refusal{Status: resp.StatusCode, Message: words(resp, body), Foreign: resp.Header.Get(changeHeader) != sinksValue}
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(into); err != nil {
 		return fmt.Errorf("the answer of %s is not a sink's: %w", c.base.Redacted(), err)

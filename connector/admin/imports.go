@@ -34,6 +34,7 @@ type ImportsAPI interface {
 type Refusal struct {
 	Status  int
 	Message string
+	Foreign bool // to a client: what answered is no sink
 }
 
 func (r *Refusal) Error() string { return r.Message }

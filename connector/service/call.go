@@ -83,7 +83,7 @@ func (c *Client) send(ctx context.Context, call *call, names ...string) (answer,
 		if !Addressable(name) {
 			return answer{}, &Error{
 				op: call.op, kind: Rejected, target: call.target,
-				text: NotAddressable + "; nothing was sent",
+				text: ErrNotAddressable.Error() + "; nothing was sent", err: ErrNotAddressable,
 			}
 		}
 		full.WriteString(url.PathEscape(name))

@@ -211,8 +211,8 @@ func Addressable(segment string) bool {
 	return segment != "" && segment != "." && segment != ".."
 }
 
-// NotAddressable is why a call is refused of which an id or name is not Addressable.
-const NotAddressable = `an id or name that is empty, "." or ".." cannot be part of an address`
+// ErrNotAddressable is why a call is refused of which an id or name is not Addressable.
+var ErrNotAddressable = errors.New(`an id or name that is empty, "." or ".." cannot be part of an address`)
 
 const redacted = "[redacted]"
 

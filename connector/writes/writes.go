@@ -85,7 +85,7 @@ func Unsent(w *schemas.Write) (why deadletter.Reason, ok bool) {
 	if Addressable(w) {
 		return why, false
 	}
-	return deadletter.Reason{Stage: deadletter.Delivering, Code: codeRejected, Message: service.NotAddressable}, true
+	return deadletter.Reason{Stage: deadletter.Delivering, Code: codeRejected, Message: service.ErrNotAddressable.Error()}, true
 }
 
 func (c Operations) record(ctx context.Context, w *schemas.Write, earlier Create) error {
