@@ -63,6 +63,9 @@ func runForget(cmd *cobra.Command, o ops.ForgetOptions, yes bool) error {
 	}
 	defer log.Close()
 	o.Log = log.Logger
+	if cmd.Flags().Changed("config") && configFile(cmd) != "-" {
+		o.ConfigFile = configFile(cmd)
+	}
 	report, err := forgetOnce(cmd, cfg, o, yes)
 	if err != nil {
 		return err

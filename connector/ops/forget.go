@@ -11,6 +11,7 @@ import (
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/forget"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/why"
 	"github.com/feedsink/feedsink/connector/words"
 	"github.com/feedsink/feedsink/router"
@@ -23,6 +24,8 @@ type ForgetOptions struct {
 	Key    string // of the row
 	Remove bool   // what can be
 	Reason string // why its dead letters are discarded; see replay.CheckReason
+	// ConfigFile is what the report's commands name; "": none, they find theirs.
+	ConfigFile string
 	// Progress is told with each record how many there are, and how many of them have been
 	// read.
 	Progress func(read, of int64)
@@ -135,7 +138,7 @@ func (f *forgetting) topics(ctx context.Context) ([]forget.Place, error) {
 	if waiting > 0 {
 		places = append(places, forget.Place{
 			Kind: forget.Sink, Where: "group " + f.cfg.Kafka.Group, Holds: words.Counted(waiting, "record") + " not confirmed", State: forget.Goes,
-			Why: "their rows are in a member's memory or files until they are confirmed: feedsink why --mapping " + f.mapping.Name + " tells what they wait for",
+			Why: "their rows are in a member's memory or files until they are confirmed: " + f.command("why", "--mapping", f.mapping.Name) + " tells what they wait for",
 		})
 	}
 	for len(found) > 0 {
@@ -155,9 +158,15 @@ const inMemory = "sinks that read the records may have their values in memory, a
 // table is what the topics tell of the row, and what removes it.
 func (f *forgetting) table(key *why.Key) forget.Place {
 	p := forget.Place{Kind: forget.Table, Where: f.mapping.Label, State: forget.Others}
-	p.Do = []string{fmt.Sprintf("feedsink record delete --table %s %s", f.mapping.Table.Name, quoted(f.Key))}
-	if !f.mapping.Table.Custom {
-		p.Do = []string{fmt.Sprintf("feedsink profile delete --table %s ID, with the service's id of the profile", f.mapping.Table.Name)}
+	switch table := quoted(f.mapping.Table.Name); {
+	case !f.mapping.Table.Custom:
+		p.Do = []string{f.command("profile delete", "--table", table, "ID") + ", with the service's id of the profile"}
+	case !service.Addressable(f.Key):
+		p.Do = []string{f.command("import", "--mapping", f.mapping.Name, "--op delete FILE.csv") + ", of a file with the key: no call can name it"}
+	case strings.HasPrefix(f.Key, "-"): // else it would be a flag
+		p.Do = []string{f.command("record delete", "--table", table, "--", quoted(f.Key))}
+	default:
+		p.Do = []string{f.command("record delete", "--table", table, quoted(f.Key))}
 	}
 	p.Do = append(p.Do, "or have its source delete it: a record that deletes the row, or a tombstone, which the sink carries out in order")
 	switch {
@@ -169,6 +178,15 @@ func (f *forgetting) table(key *why.Key) forget.Place {
 		p.Holds, p.Why = "a row, or none if something else has deleted it", "the newest record is "+key.Records[key.Newest].String()+", "+string(key.Records[key.Newest].Verdict)
 	}
 	return p
+}
+
+// command is one of feedsink's, with the configuration that this one was given.
+func (f *forgetting) command(name string, args ...string) string {
+	line := []string{"feedsink", name}
+	if f.ConfigFile != "" {
+		line = append(line, "-c", quoted(f.ConfigFile))
+	}
+	return strings.Join(append(line, args...), " ")
 }
 
 // shownOffsets is how many offsets of a partition a line names.
