@@ -207,6 +207,26 @@ func TestCommandsTellAMistakeOfUsageFromAFailure(t *testing.T) {
 	}
 }
 
+func TestPasswordOfAnAddressIsNotSaid(t *testing.T) {
+	d := newHost(t)
+	d.change("upsert: {mode", `upsert: {etl: "1", mode`)
+	d.write("customers.csv", "customerNumber\nC1\n")
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	for _, at := range []string{
+		"http://me:hunter2@127.0.0.1:1", "https://me:hunter2@" + strings.TrimPrefix(other.URL, "http://"), "http://me:hunter2@" + strings.TrimPrefix(other.URL, "http://"),
+		"http://me:hunter2%zz@127.0.0.1:1", "me:hunter2@127.0.0.1:1", "ftp://me:hunter2@127.0.0.1:1",
+	} {
+		for _, line := range []string{
+			"imports list", "pause --mapping customers", "reload", "log-level", "imports files --mapping customers", "import --mapping customers customers.csv",
+		} {
+			if code, out, failed := d.run(line + " --server " + at); code == 0 || strings.Contains(out+failed, "hunter2") {
+				t.Errorf("%s --server %s: got code %d, %s %s, want no password", line, at, code, out, failed)
+			}
+		}
+	}
+}
+
 func TestAddressComesFromWhatIsListenedOn(t *testing.T) {
 	for listen, want := range map[string]string{
 		":8080":          "http://localhost:8080",

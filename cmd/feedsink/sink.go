@@ -110,7 +110,7 @@ func sinkOf(server string, cfg config.Admin, caFile string) (at string, c *admin
 	if c, err = admin.NewClient(server, credentials); err != nil {
 		return "", nil, usagef("--server: %w", err)
 	}
-	return server, c, nil
+	return admin.Redacted(server), c, nil
 }
 
 // listenedOn is where a server on this machine is reached that listens on

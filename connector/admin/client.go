@@ -43,7 +43,7 @@ const (
 func NewClient(server string, c Credentials) (*Client, error) {
 	base, err := url.Parse(server)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("%q: is no address of the form http://HOST:PORT", server)
+		return nil, fmt.Errorf("%q: is no address of the form http://HOST:PORT", Redacted(server))
 	}
 	transport, err := c.transport()
 	if err != nil {
@@ -55,6 +55,17 @@ func NewClient(server string, c Credentials) (*Client, error) {
 		// Where a redirect leads, the token has no business.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
+}
+
+// Redacted is a server's address without the password that it may have.
+func Redacted(server string) string {
+	if u, err := url.Parse(server); err == nil && u.Host != "" {
+		return u.Redacted()
+	}
+	if at := strings.LastIndex(server, "@"); at >= 0 { // it may end a password all the same
+		return "…" + server[at:]
+	}
+	return server
 }
 
 func (c Credentials) transport() (http.RoundTripper, error) {
