@@ -66,7 +66,7 @@ func assemble(t *testing.T, opts Options, variables ...string) (*Sink, error) {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	opts.Version = "v1"
-	opts.CommitEvery, opts.FirstPoll = 10*time.Millisecond, 10*time.Millisecond
+	opts.CommitEvery, opts.FirstPoll = cmp.Or(opts.CommitEvery, 10*time.Millisecond), 10*time.Millisecond
 	return New(cfg, opts)
 }
 

@@ -8,6 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/observe"
@@ -117,13 +124,64 @@ func TestDeskSaysWhyThereIsNothingToReleaseOrTake(t *testing.T) {
 		{all, "nobody", http.StatusNotFound, "not in the configuration; the batch lane has customers"},
 		{calls, "customers", http.StatusNotFound, "does not run the batch lane; ask one that does"},
 	} {
-		for _, ask := range []func(string) (any, error){c.desk.Release, c.desk.TakeSlot, func(name string) (any, error) { return c.desk.Roll(t.Context(), name, true) }} {
+		for _, ask := range []func(string) (any, error){c.desk.Release, func(name string) (any, error) { return c.desk.TakeSlot(t.Context(), name) }, func(name string) (any, error) { return c.desk.Roll(t.Context(), name, true) }} {
 			_, err := ask(c.mapping)
 			refusal, ok := errors.AsType[*admin.Refusal](err)
 			if !ok || refusal.Status != c.status || !strings.Contains(refusal.Message, c.words) || !strings.Contains(refusal.Message, c.mapping) {
 				t.Errorf("%s: got %+v, want %d and %q", c.mapping, err, c.status, c.words)
 			}
 		}
+	}
+}
+
+// A sink that is killed behind the answer must not forget the import.
+func TestSlotThatWasTakenIsInKafka(t *testing.T) {
+	cluster, _, server := startBoth(t, kfake.SeedTopics(1, "crm", "shop", "dlq"))
+	broker := cluster.ListenAddrs()[0]
+	sink, err := assemble(t, Options{CommitEvery: time.Hour}, "BROKER="+broker, "SERVICE="+server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, sink)
+	api := importsAPI{sink}
+	until(t, "the table is the sink's", func() bool {
+		one, err := api.Import("customers")
+		m, _ := one.(observe.MappingImports)
+		return err == nil && m.SlotsLeft != nil
+	})
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	counted := func() int {
+		commits, err := kadm.NewClient(client).FetchOffsets(t.Context(), "feedsink-batch")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, _ := commits.Lookup("crm", 0)
+		ledger, err := ack.Decode(at.Metadata, at.At)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(ledger.UsedSlots("profile/customers"))
+	}
+	if _, err := api.TakeSlot(t.Context(), "customers"); err != nil || counted() != 1 {
+		t.Errorf("got %v and %d imports in the ledger, want 1", err, counted())
+	}
+	cluster.ControlKey(int16(kmsg.OffsetCommit), func(asked kmsg.Request) (kmsg.Response, error, bool) {
+		answer := asked.ResponseKind().(*kmsg.OffsetCommitResponse)
+		for _, topic := range asked.(*kmsg.OffsetCommitRequest).Topics {
+			refused := kmsg.OffsetCommitResponseTopic{Topic: topic.Topic}
+			for _, p := range topic.Partitions {
+				refused.Partitions = append(refused.Partitions, kmsg.OffsetCommitResponseTopicPartition{Partition: p.Partition, ErrorCode: kerr.GroupAuthorizationFailed.Code})
+			}
+			answer.Topics = append(answer.Topics, refused)
+		}
+		return answer, nil, true
+	})
+	if _, err := api.TakeSlot(t.Context(), "customers"); err == nil || !strings.Contains(err.Error(), "mapping customers: an import is counted in this process, but Kafka may not have it yet") {
+		t.Errorf("not committed: got %v, want an answer that says so", err)
 	}
 }
 

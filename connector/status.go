@@ -360,22 +360,19 @@ func (d importsAPI) rollable(m observe.MappingImports, reserve bool) error {
 		}
 		wait, further = max(wait, d.now().pacing.Wait(st.Mapping, nil, reserve)), max(further, d.now().pacing.Wait(st.Mapping, nil, true))
 	}
-	if m.Import != nil || m.Open == nil && m.Bundle == "" {
-		return nil // it goes next, or there is nothing that could
+	if wait == 0 || m.Import != nil || m.Open == nil && m.Bundle == "" {
+		return nil // now, or it goes next, or there is nothing that could
 	}
 	at := time.Now().Add(wait).In(d.now().pacing.Table(m.Mapping).Zone).Format("15:04 MST on 2006-01-02")
-	switch {
-	case wait == 0:
-		return nil
-	case further == 0:
+	if further == 0 {
 		return conflict("no slot until %s: what is left of the day's imports is spread, or kept for further tries; --reserve takes one of those now", at)
 	}
 	return conflict("no slot until %s: the day's imports are used up", at)
 }
 
-// TakeSlot counts an import by hand. Its type is MappingImports. The slot is in the
-// ledger with the next commit; until then a crash of this process forgets it.
-func (d importsAPI) TakeSlot(name string) (any, error) {
+// TakeSlot counts an import by hand and returns once that is in Kafka: a crash of this
+// process does not forget it. Its type is MappingImports.
+func (d importsAPI) TakeSlot(ctx context.Context, name string) (any, error) {
 	m, err := d.find(name)
 	switch {
 	case err != nil:
@@ -384,6 +381,9 @@ func (d importsAPI) TakeSlot(name string) (any, error) {
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: this process does not have its table; %s", name, d.now().orOwner(m.Owner))}
 	case !d.now().pacing.Took(name):
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: no import is left today, all %d were used", name, m.SlotsPerDay)}
+	}
+	if err := d.sources[schemas.Batch].CommitNow(ctx); err != nil {
+		return nil, fmt.Errorf("mapping %s: an import is counted in this process, but Kafka may not have it yet and a restart would forget it; asking again takes another one: %w", name, err)
 	}
 	return d.find(name)
 }

@@ -74,7 +74,7 @@ func (i *imports) Roll(_ context.Context, mapping string, reserve bool) (any, er
 	return observe.Rolled{Mapping: mapping, Files: []string{fmt.Sprint("c.csv.gz, reserve ", reserve)}}, nil
 }
 
-func (i *imports) TakeSlot(mapping string) (any, error) {
+func (i *imports) TakeSlot(_ context.Context, mapping string) (any, error) {
 	one, err := i.Import(mapping)
 	if m, ok := one.(observe.MappingImports); ok && (m.SlotsLeft == nil || *m.SlotsLeft == 0) {
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: "mapping " + mapping + ": no import is left today"}

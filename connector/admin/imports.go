@@ -26,8 +26,8 @@ type ImportsAPI interface {
 	// if there is no other.
 	Roll(ctx context.Context, mapping string, reserve bool) (any, error)
 	// TakeSlot counts an import by hand as one of the table's day, before it is
-	// sent.
-	TakeSlot(mapping string) (any, error)
+	// sent. It returns once no crash forgets it.
+	TakeSlot(ctx context.Context, mapping string) (any, error)
 }
 
 // Refusal is an answer other than yes: its HTTP status and the server's words.
@@ -94,7 +94,7 @@ func Imports(api ImportsAPI) Part {
 			told, err := api.Roll(r.Context(), r.PathValue("mapping"), r.URL.Query().Get("reserve") == "true")
 			answer(w, http.StatusAccepted, told, err)
 		})
-		guarded(http.MethodPost, "slots", http.StatusAccepted, func(_ context.Context, mapping string) (any, error) { return api.TakeSlot(mapping) })
+		guarded(http.MethodPost, "slots", http.StatusAccepted, api.TakeSlot)
 	}
 }
 

@@ -37,7 +37,7 @@ func (d *oneImport) Import(mapping string) (any, error) {
 	case "broken":
 		return nil, errors.New("the disk is gone")
 	}
-	return nil, &Refusal{http.StatusNotFound, "mapping " + mapping + ": is not there"}
+	return nil, &Refusal{Status: http.StatusNotFound, Message: "mapping " + mapping + ": is not there"}
 }
 
 func (d *oneImport) Release(mapping string) (any, error) {
@@ -45,7 +45,7 @@ func (d *oneImport) Release(mapping string) (any, error) {
 		return nil, err
 	}
 	if !d.halted {
-		return nil, &Refusal{http.StatusConflict, "mapping customers: is not halted"}
+		return nil, &Refusal{Status: http.StatusConflict, Message: "mapping customers: is not halted"}
 	}
 	d.halted = false
 	d.released++
@@ -68,7 +68,7 @@ func (d *oneImport) Resume(ctx context.Context, mapping, lane string) (any, erro
 
 func (d *oneImport) Reason(_ context.Context, mapping string) (any, error) { return d.Import(mapping) }
 
-func (d *oneImport) TakeSlot(mapping string) (any, error) {
+func (d *oneImport) TakeSlot(_ context.Context, mapping string) (any, error) {
 	if _, err := d.Import(mapping); err != nil {
 		return nil, err
 	}
