@@ -121,24 +121,24 @@ func TestBodiesAreRefusedWhereNoneIsWanted(t *testing.T) {
 	}
 }
 
-func TestWebhookRefusesWhatItCannotRead(t *testing.T) {
+func TestWebhookTakesWhatItCannotReadForAHintWithoutAnID(t *testing.T) {
 	for _, c := range []struct {
 		header, value string
-		status        int
+		id            string
 	}{
-		{"Content-Type", "application/json", 202},
-		{"Content-Type", "text/plain; charset=utf-8", 202},
-		{"Content-Type", "application/x-www-form-urlencoded; charset=utf-8", 415},
-		{"Content-Type", "Multipart/Form-Data; boundary=x", 415},
-		{"Content-Encoding", "identity", 202},
-		{"Content-Encoding", "gzip", 415},
+		{"Content-Type", "application/json", "7"},
+		{"Content-Type", "text/plain; charset=utf-8", "7"},
+		{"Content-Type", "application/x-www-form-urlencoded; charset=utf-8", ""},
+		{"Content-Type", "Multipart/Form-Data; boundary=x", ""},
+		{"Content-Encoding", "identity", "7"},
+		{"Content-Encoding", "gzip", ""},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, webhookPath, strings.NewReader(`{"id":"7"}`))
 		r.Header.Set("X-Secret", "s3cret")
 		r.Header.Set(c.header, c.value)
-		w := httptest.NewRecorder()
-		if whole(Access{}, nil, func(string, string) {}).ServeHTTP(w, r); w.Code != c.status {
-			t.Errorf("%s: %s: got %d, want %d", c.header, c.value, w.Code, c.status)
+		w, hint := httptest.NewRecorder(), "none"
+		if whole(Access{}, nil, func(id, _ string) { hint = id }).ServeHTTP(w, r); w.Code != http.StatusAccepted || hint != c.id {
+			t.Errorf("%s: %s: got %d, hint %q, want 202, %q", c.header, c.value, w.Code, hint, c.id)
 		}
 	}
 }

@@ -27,10 +27,9 @@ const ETLHeader = "X-Feedsink-ETL"
 
 // Executions adds POST /webhooks/executions, which the service calls when an
 // execution has ended. The call is answered with 202 if the named header holds
-// the secret and with 403 otherwise, or if there is no secret; with 415 if its body
-// is compressed or a web form's, and with 413 if that is too long. It is only ever
-// a hint to poll: hint gets the execution's id, as ended finds it in the body, or ""
-// if it names none, and must not believe it; and the ETL's, which ETLHeader names as the
+// the secret and with 403 otherwise, or if there is no secret. It is only ever
+// a hint to poll, whatever its body: hint gets the execution's id, as ended finds it there, or ""
+// if it names none, is compressed, a web form's or too long, and must not believe it; and the ETL's, which ETLHeader names as the
 // subscription has it, or else the body. The other members are told as well, unless the address
 // of members is empty.
 func Executions(header string, secret func() (string, error), ended func(body []byte) (execution, etl string), hint func(execution, etl string), members Members) Part {
@@ -41,16 +40,11 @@ func Executions(header string, secret func() (string, error), ended func(body []
 				text(w, http.StatusForbidden, "webhook: the shared secret is missing or wrong, or none is configured (admin.webhook)\n")
 				return
 			}
-			if !readable(r.Header) {
-				text(w, http.StatusUnsupportedMediaType, "webhook: the body is compressed or a web form's; JSON is read\n")
-				return
-			}
 			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxWebhookBody))
-			if err != nil {
-				text(w, http.StatusRequestEntityTooLarge, "webhook: the body is too long\n")
-				return
+			var execution, etl string
+			if err == nil && readable(r.Header) {
+				execution, etl = ended(body)
 			}
-			execution, etl := ended(body)
 			etl = cmp.Or(r.Header.Get(ETLHeader), etl)
 			hint(execution, etl)
 			if members.Address != "" && r.Header.Get(forwarded) == "" {
@@ -62,7 +56,7 @@ func Executions(header string, secret func() (string, error), ended func(body []
 }
 
 // readable reports whether a body may be looked into. The service's document does
-// not say how its own is labelled, so only what cannot be meant is refused.
+// not say how its own is labelled, so only what cannot be meant is not.
 func readable(h http.Header) bool {
 	kind, _, _ := strings.Cut(strings.ToLower(h.Get("Content-Type")), ";")
 	form := strings.TrimSpace(kind) == "application/x-www-form-urlencoded" || strings.HasPrefix(kind, "multipart/")

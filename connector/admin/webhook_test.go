@@ -13,6 +13,7 @@ import (
 func TestWebhookIsAHintOnlyWithTheSecret(t *testing.T) {
 	for name, c := range map[string]struct {
 		secret, sent, body string
+		header             string
 		err                error
 		status             int
 		hint               string
@@ -26,12 +27,19 @@ func TestWebhookIsAHintOnlyWithTheSecret(t *testing.T) {
 		"no secret sent":     {secret: "s3cret", body: `{"id":"1"}`, status: 403, hint: "none"},
 		"no secret to match": {sent: "", body: `{"id":"1"}`, status: 403, hint: "none"},
 		"a secret unread":    {secret: "s3cret", sent: "s3cret", err: errors.New("read secret"), status: 403, hint: "none"},
-		"too long a body":    {secret: "s3cret", sent: "s3cret", body: strings.Repeat(" ", maxWebhookBody+1), status: 413, hint: "none"},
+		"a zipped body":      {secret: "s3cret", sent: "s3cret", body: `{"id":"1"}`, header: "Content-Encoding: gzip", status: 202, hint: ""},
+		"a form":             {secret: "s3cret", sent: "s3cret", body: `{"id":"1"}`, header: "Content-Type: multipart/form-data; boundary=x", status: 202, hint: ""},
+		"a form, no secret":  {secret: "s3cret", body: `{"id":"1"}`, header: "Content-Type: application/x-www-form-urlencoded", status: 403, hint: "none"},
+		"too long, a guess":  {secret: "s3cret", sent: "guess", body: strings.Repeat(" ", maxWebhookBody+1), status: 403, hint: "none"},
+		"too long a body":    {secret: "s3cret", sent: "s3cret", body: strings.Repeat(" ", maxWebhookBody+1), status: 202, hint: ""},
 	} {
 		mux, hint := http.NewServeMux(), "none"
 		Executions("X-Secret", func() (string, error) { return c.secret, c.err }, service.Ended, func(id, _ string) { hint = id }, Members{})(mux)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/webhooks/executions", strings.NewReader(c.body))
 		r.Header.Set("X-Secret", c.sent)
+		if name, value, ok := strings.Cut(c.header, ": "); ok {
+			r.Header.Set(name, value)
+		}
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)
 		if w.Code != c.status || hint != c.hint {
