@@ -153,9 +153,10 @@ func (r *Reader) missing(ctx context.Context, asked kadm.ListedOffsets) error {
 }
 
 // After asks where the records begin that were written since then; partitions
-// that have none are missing.
+// that have none are missing. A time before 1970 is the beginning of it: to Kafka a negative
+// one is another question.
 func (r *Reader) After(ctx context.Context, since time.Time, topics ...string) (map[TopicPartition]int64, error) {
-	listed, err := r.admin.ListOffsetsAfterMilli(ctx, since.UnixMilli(), topics...)
+	listed, err := r.admin.ListOffsetsAfterMilli(ctx, max(since.UnixMilli(), 0), topics...)
 	if err == nil {
 		err = listed.Error()
 	}

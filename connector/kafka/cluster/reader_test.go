@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -55,6 +56,20 @@ func TestTailReadsEachPartitionToItsEndAndGoesOnFromThere(t *testing.T) {
 	b.produce("a", 1, 2)
 	if got := readTo(t, tail, map[cluster.TopicPartition]int64{p0: 5, p1: 5}); !slices.Equal(got[p1], []int64{3, 4}) {
 		t.Errorf("then: got %v, want 3 and 4 of partition 1", got)
+	}
+}
+
+// To a broker a negative time is another question: the end, the beginning, or one that it does not know.
+func TestTimeBefore1970IsTheBeginning(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 5)
+	r := newReader(t, b)
+	for _, since := range []time.Time{time.UnixMilli(-1), time.UnixMilli(-2), time.UnixMilli(-5), time.Date(1969, 7, 20, 0, 0, 0, 0, time.UTC), time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		from, err := r.After(t.Context(), since, "a")
+		if err != nil || from[cluster.TopicPartition{Topic: "a"}] != 0 || len(from) != 1 {
+			t.Errorf("%v: got %v, %v, want the first record", since, from, err)
+		}
 	}
 }
 
