@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -109,7 +110,10 @@ func runDev(ctx context.Context, out io.Writer, events int, seed uint64, verbose
 	if err := errors.Join(<-ended, playErr); err != nil {
 		return err
 	}
-	return show.Summary(out, events > 0)
+	var summary strings.Builder
+	wrong := show.Summary(&summary, events > 0)
+	_, err = io.WriteString(out, summary.String()) // who cannot read the verdict must not take it for a good one
+	return errors.Join(wrong, err)
 }
 
 // runService plays the service alone until ctx ends. Its reports are lines of

@@ -209,3 +209,17 @@ func TestDevRefusesFlagsThatDoNotGoTogether(t *testing.T) {
 		}
 	}
 }
+
+// full is where nothing can be written, as /dev/full.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+func TestDevFailsWhereItsVerdictCannotBeWritten(t *testing.T) {
+	root := newRoot()
+	root.SetArgs([]string{"dev", "--events", "5"})
+	root.SetOut(full{})
+	if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "no space left on device") {
+		t.Errorf("got %v, want the error of the output", err)
+	}
+}

@@ -207,6 +207,16 @@ func TestCommandsTellAMistakeOfUsageFromAFailure(t *testing.T) {
 	}
 }
 
+func TestTokenThatCannotBeReadIsNamedByWhereItStands(t *testing.T) {
+	_, _, err := sinkOf("http://127.0.0.1:1", config.Admin{TokenFile: "none"}, "") // as why asks, which does without
+	if err == nil || !strings.HasPrefix(err.Error(), "admin.tokenFile: ") {
+		t.Errorf("the configuration's: got %v, want admin.tokenFile named", err)
+	}
+	if code, _, failed := newHost(t).run("imports list --server http://127.0.0.1:1 --token-file other"); code != exitUsage || !strings.HasPrefix(failed, "--token-file: ") {
+		t.Errorf("the flag's: got code %d, %q, want %d and --token-file named", code, failed, exitUsage)
+	}
+}
+
 func TestPasswordOfAnAddressIsNotSaid(t *testing.T) {
 	d := newHost(t)
 	d.change("upsert: {mode", `upsert: {etl: "1", mode`)

@@ -88,7 +88,12 @@ func (f *sinkFlags) client() (server string, c *admin.Client, err error) {
 			return "", nil, err
 		}
 	}
-	cfg.TokenFile = cmp.Or(f.tokenFile, cfg.TokenFile)
+	if f.tokenFile != "" {
+		if _, err := build.Reveal(config.SecretFile(f.tokenFile))(); err != nil {
+			return "", nil, fmt.Errorf("--token-file: %w", err)
+		}
+		cfg.TokenFile = f.tokenFile
+	}
 	return sinkOf(server, *cfg, f.caFile)
 }
 
@@ -104,7 +109,7 @@ func sinkOf(server string, cfg config.Admin, caFile string) (at string, c *admin
 	if cfg.TokenFile != "" {
 		credentials.Token = build.Reveal(config.SecretFile(cfg.TokenFile))
 		if _, err := credentials.Token(); err != nil {
-			return "", nil, usagef("--token-file: %w", err)
+			return "", nil, usagef("admin.tokenFile: %w", err)
 		}
 	}
 	if c, err = admin.NewClient(server, credentials); err != nil {

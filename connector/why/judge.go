@@ -277,6 +277,7 @@ func (s *State) replaced(found []Found, records []Record, i int) {
 
 // byTime orders records that come by partition and offset.
 func byTime(records []Record) []Record {
+	ordered := make([]Record, 0, len(records)) // a list in JSON, where there is none, too
 	var partitions [][]Record
 	for len(records) > 0 {
 		n := 1
@@ -285,7 +286,6 @@ func byTime(records []Record) []Record {
 		}
 		partitions, records = append(partitions, records[:n]), records[n:]
 	}
-	var ordered []Record
 	for len(partitions) > 0 {
 		next := 0
 		for i := range partitions {

@@ -278,3 +278,10 @@ func TestRecordsOfSeveralPartitionsAreToldByTime(t *testing.T) {
 		t.Errorf("got %v, %q", got, k.Answer)
 	}
 }
+
+func TestKeyWithoutARecordHasAListOfNone(t *testing.T) {
+	var s why.State
+	if got := s.Judge("C1", nil).Records; got == nil || len(got) != 0 {
+		t.Errorf("got %#v, want a list without elements", got)
+	}
+}
