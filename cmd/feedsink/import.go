@@ -112,7 +112,7 @@ func (f *importFlags) takeSlot(cmd *cobra.Command, cfg *config.Config) error {
 }
 
 // askForSlot has the sink count the import: the one at --server, or else the one of the
-// configuration on this machine. Where none listens there, nobody counts it, and Kafka is asked
+// configuration on this machine. Where none listens there, it is not counted, and Kafka is asked
 // whether the table has an import left.
 func (f *importFlags) askForSlot(cmd *cobra.Command, cfg *config.Config) error {
 	imports, err := ops.Imports(cfg, f.Mapping)

@@ -108,6 +108,9 @@ func Backfill(ctx context.Context, cfg *config.Config, o BackfillOptions) (repla
 	b.Tell = o.Tell
 	report, err := withFiles(ctx, working, cfg, &o, by, b, client)
 	report.By, report.Why = by, why
+	if o.DryRun && by == replay.ByFile {
+		report.OfFiles()
+	}
 	report.Minutes = float64(report.Calls) * o.Rate.Per.Minutes() / float64(o.Rate.Calls)
 	return report, caused(working, err)
 }

@@ -124,6 +124,12 @@ func (r *BackfillReport) Text() string {
 	})...), "\n")
 }
 
+// OfFiles leaves out of a dry run's report what calls would leave: the backfill goes by file.
+func (r *BackfillReport) OfFiles() {
+	clear(r.Left)
+	r.Notes = slices.DeleteFunc(r.Notes, func(n BackfillNote) bool { return n.Why != NeedsCall })
+}
+
 // planned is what each way would take, and which one it would be.
 func (r *BackfillReport) planned(table *words.Table, about string) {
 	if r.Callable {
