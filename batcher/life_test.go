@@ -135,8 +135,7 @@ func TestRefusedTriggersAreSpacedFurtherAndFurther(t *testing.T) {
 // TestUnknownOutcomesLeaveTheDaySlots: each further try may repeat the import and takes a slot, so
 // that minutes without answers must not take the day's.
 func TestUnknownOutcomesLeaveTheDaySlots(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	inWorld(t, func(t *testing.T, w *world) {
 		for i := range 8 {
 			if i == 3 { // certain, and soon tried again
 				w.triggers <- &refusal{transient: true, after: 2 * time.Second}
