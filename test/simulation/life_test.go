@@ -54,7 +54,7 @@ func (w *world) live(ctx context.Context) {
 	}
 	w.goOn(ctx, w.plan.life)
 	w.bunch(ctx, lastBunch, w.plan.tables...)
-	w.heal()
+	w.heal() //nolint:contextcheck // its end is kill or stop
 	if w.settle(ctx) {
 		w.calm(ctx)
 		w.settle(ctx) // with its routes another table may be read again, by file
