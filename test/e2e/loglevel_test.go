@@ -18,7 +18,7 @@ func TestLogLevelOfARunningSinkIsChanged(t *testing.T) {
 		{"", "debug\n", 0},
 		{"warn", "warn\n", 0},
 		{"", "warn\n", 0},
-		{"loud", "feedsink: log level: must be debug, info, warn or error, is \"loud\"\n", 1},
+		{"loud", "log-level: must be debug, info, warn or error, is \"loud\"\n", 2},
 		{"debug -o json", "{\n  \"level\": \"debug\"\n}\n", 0},
 	} {
 		args := append([]string{"log-level", "--server", address}, strings.Fields(step.args)...)

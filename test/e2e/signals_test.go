@@ -69,7 +69,7 @@ func TestRunReloadsWhenItIsTold(t *testing.T) {
 		}},
 		"the command": {nil, func(w *world, _ *process, address string) {
 			out, code := execute(w.t, "reload", "--server", "http://"+address)
-			if wrong := strings.Contains(get(w.t, address, "/metrics"), "reload_successful 0"); wrong && (code != 1 || !strings.Contains(out, "feedsink.yaml:")) ||
+			if wrong := strings.Contains(get(w.t, address, "/metrics"), "reload_successful 0"); wrong && (code != 2 || !strings.Contains(out, "feedsink.yaml:")) ||
 				!wrong && (code != 0 || out != "changed mapping orders: routes\n") {
 				w.t.Errorf("reload: got exit code %d with %q", code, out)
 			}
